@@ -146,8 +146,8 @@ std::vector<CodeEntry> advice_codes() {
        "part of a mesh dim as a group of its own would make the plan cheaper",
        "Hosts may cut a mesh dim unevenly, as 12 ranks on hosts of 8: a group of the whole dim then "
        "has 8 members in one host and 4 in the other, while groups of 4 lie inside of hosts. By "
-       "both parts in turn less goes over the slow links. No flatten says so. The finding names the factors "
-       "and the groups, and gives both times: of the best plan with them, and of the best one on "
+       "both parts in turn less goes over the slow links. No flatten says so. The finding names the "
+       "factors and the groups, and gives both times: of the best plan with them, and of the best one on "
        "whole mesh dims with every flatten declared; given only where the saving is more than the "
        "model's own error. meshplan plan --groups any prints the steps. Make the groups with "
        "PyTorch's DeviceMesh._unflatten or torch.distributed.new_group, or split the dim in the "

@@ -67,7 +67,8 @@ struct ShowOptions {
 // GiB), 45.0 ms predicted (at least 31.2 ms)"
 [[nodiscard]] std::string summary_line(const Plan& plan, const ShowOptions& options);
 // What the audit found in sum, counts included; none where it found nothing of the kind.
-// "PyTorch's own plans move 1.2 GiB more a rank and take 9.30 ms longer (A0408, 22 redistributions)"
+// "PyTorch's own plans move 1.2 GiB more a rank and take 9.30 ms longer (A0408, 22
+// redistributions)"
 // "split mesh dims would save 14.7 ms (A0409, 2 redistributions)"
 [[nodiscard]] std::vector<std::string> audit_lines(const Plan& plan, const ShowOptions& options);
 // "planner greedy, rules dtensor, groups declared"

@@ -178,9 +178,20 @@ int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const 
 
 namespace {
 
-int64_t floor_with_units(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                         const ExchangeFloor& of_exchange, ExchangeWay way, int64_t enough_ps) {
-  const int64_t floor = of_exchange.ps(way);
+// Of the bytes and peers; none where that is not counted.
+std::optional<ExchangeFloor> floor_between(const PlanProblem& p, const SearchState& from,
+                                           const SearchState& to) {
+  if (is_not_floored(p, from, to)) return std::nullopt;
+  return ExchangeFloor(p, from, to);
+}
+
+// The same in one way, and what units say.
+int64_t floor_in_way_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                        const std::optional<ExchangeFloor>& between, ExchangeWay way,
+                        int64_t enough_ps) {
+  p.work += static_cast<int64_t>(p.listed_ranks()) / 2 + work::floors;
+  if (!between) return 0;
+  const int64_t floor = between->ps(way);
   if (p.units.empty() || floor > enough_ps) return floor;
   return std::max(floor, unit_exchange_floor_ps(p, from, to, way, enough_ps));
 }
@@ -189,23 +200,17 @@ int64_t floor_with_units(const PlanProblem& p, const SearchState& from, const Se
 
 int64_t exchange_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                           ExchangeWay way, int64_t enough_ps) {
-  p.work += static_cast<int64_t>(p.listed_ranks()) / 2 + work::floors;
-  if (is_not_floored(p, from, to)) return 0;
-  return floor_with_units(p, from, to, ExchangeFloor(p, from, to), way, enough_ps);
+  return floor_in_way_ps(p, from, to, floor_between(p, from, to), way, enough_ps);
 }
 
 WayFloors exchange_floors_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                              int64_t enough_ps) {
   WayFloors floors;
   floors.fill(INT64_MAX);
-  std::optional<ExchangeFloor> of_exchange;
-  if (!is_not_floored(p, from, to)) of_exchange.emplace(p, from, to);
+  const std::optional<ExchangeFloor> between = floor_between(p, from, to);
   for (size_t k = 0; k < floors.size(); ++k) {
-    const ExchangeWay way = exchange_ways[k];
-    if (!may_go(p, from, to, way)) continue;
-    p.work += static_cast<int64_t>(p.listed_ranks()) / 2 + work::floors;
-    floors[k] =
-        of_exchange ? floor_with_units(p, from, to, *of_exchange, way, enough_ps) : int64_t{0};
+    if (may_go(p, from, to, exchange_ways[k]))
+      floors[k] = floor_in_way_ps(p, from, to, between, exchange_ways[k], enough_ps);
   }
   return floors;
 }

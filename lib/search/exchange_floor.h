@@ -28,7 +28,7 @@ struct PlanProblem;
                                         const SearchState& to, ExchangeWay way,
                                         int64_t enough_ps = INT64_MAX);
 
-// The same of every way, by ExchangeWay; INT64_MAX of one that may not go.
+// The same of every way, by ExchangeWay; INT64_MAX of one that may not go or is not offered.
 using WayFloors = std::array<int64_t, exchange_ways.size()>;
 [[nodiscard]] WayFloors exchange_floors_ps(const PlanProblem& p, const SearchState& from,
                                            const SearchState& to, int64_t enough_ps = INT64_MAX);

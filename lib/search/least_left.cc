@@ -280,12 +280,13 @@ class Ways {
   // By what the first rank misses, which has the largest box before and after: told soonest, no
   // more than the bound.
   [[nodiscard]] int64_t larger_box_ps(size_t i, size_t to) const {
-    const bool reduces = states_[i].at.pending != states_[to].at.pending;
-    const int64_t missing = largest_[to] - (reduces ? 0 : largest_[i]);
+    const SearchState& from = states_[i].at;
+    const SearchState& aim = states_[to].at;
+    const int64_t missing = largest_[to] - (from.pending != aim.pending ? 0 : largest_[i]);
     if (missing <= 0) return 0;
-    const int64_t element = reduces ? std::min(p_.element, p_.reduce_element) : p_.element;
+    const int64_t bytes = saturating_mul(missing, wire_element(p_, from, aim));
     const uint32_t every_level = (1U << p_.topology->levels.size()) - 1;
-    return p_.times.ps({2, 0, false, false}, saturating_mul(missing, element), 1, every_level);
+    return p_.times.ps({2, 0, false, false}, bytes, 1, every_level);
   }
   LeastOfWays& by_way(size_t i, size_t to) { return known_.by_way(known_as_[i], known_as_[to]); }
   const LeastOfWays& floor_each(size_t i, size_t to, int64_t least_ps, int64_t most) {

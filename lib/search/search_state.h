@@ -9,6 +9,7 @@
 // allowed. The common prefix of both ends stays in the lists, frozen: it never needs to move.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
@@ -257,6 +258,12 @@ struct SubAxisRun {
 // Extent of the longest dim of one piece between two states that line up.
 [[nodiscard]] int64_t longest_of_piece(const PlanProblem& p, const DigitState& from,
                                        const DigitState& to);
+
+// Bytes of an element on the way between two states, the least that any step moves it in.
+[[nodiscard]] inline int64_t wire_element(const PlanProblem& p, const SearchState& from,
+                                          const SearchState& to) {
+  return (from.pending & ~to.pending) != 0 ? std::min(p.element, p.reduce_element) : p.element;
+}
 
 // Whether a unit of the innermost level can have several members that want one box of `to`: only
 // there two phases pay.

@@ -33,10 +33,6 @@ int64_t element_bytes_between(const PlanProblem& p, const SearchState& from,
   return (from.pending & ~to.pending) != 0 ? p.reduce_element : p.element;
 }
 
-int64_t wire_element(const PlanProblem& p, const SearchState& from, const SearchState& to) {
-  return (from.pending & ~to.pending) != 0 ? std::min(p.element, p.reduce_element) : p.element;
-}
-
 const UnitPair& pair_of(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   UnitPair& pair = p.unit_pair;
   if (pair.number != 0 && pair.from == from && pair.to == to) return pair;

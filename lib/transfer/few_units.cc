@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/int_math.h"
+#include "transfer/level_units.h"
 #include "transfer/sub_axes.h"
 
 namespace meshplan {
@@ -20,14 +21,6 @@ struct Run {
     return std::span(ranks->indices).subspan(begin, size());
   }
 };
-
-// Where the ranks that ascend from `begin` on leave its unit.
-size_t end_of_unit(const std::vector<int64_t>& ids, size_t begin, int64_t unit_ranks) {
-  const int64_t next = saturating_mul(floor_div(ids[begin], unit_ranks) + 1, unit_ranks);
-  size_t end = begin + 1;
-  while (end < ids.size() && ids[end] < next) ++end;
-  return end;
-}
 
 std::vector<Run> runs_of(const std::vector<RankClass>& classes, int64_t unit_ranks) {
   std::vector<Run> runs;

@@ -181,8 +181,7 @@ GroupShape shape_of(std::span<const int64_t> level_ranks, std::span<const int64_
 void add_spread(LevelMap::Spread& most, int64_t unit_ranks, std::span<const int64_t> ids) {
   int64_t units = 0;
   for (size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
-    const int64_t unit = floor_div(ids[begin], unit_ranks);
-    while (end < ids.size() && floor_div(ids[end], unit_ranks) == unit) ++end;
+    end = end_of_unit(ids, begin, unit_ranks);
     ++units;
     most.inside = std::max(most.inside, static_cast<int64_t>(end - begin));
   }

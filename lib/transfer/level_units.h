@@ -39,4 +39,13 @@ class LevelUnits {
   std::span<const int64_t> ranks_;
 };
 
+// Where the ranks of this list leave the unit of the one at `begin`. `ids` ascend.
+[[nodiscard]] inline size_t end_of_unit(std::span<const int64_t> ids, size_t begin,
+                                        int64_t unit_ranks) {
+  const int64_t first = floor_div(ids[begin], unit_ranks) * unit_ranks;
+  size_t end = begin + 1;
+  while (end < ids.size() && ids[end] - first < unit_ranks) ++end;
+  return end;
+}
+
 }  // namespace meshplan

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-#include "base/int_math.h"
+#include "transfer/level_units.h"
 #include "transfer/rank_places.h"
 #include "transfer/sub_axes.h"
 
@@ -35,8 +35,7 @@ std::vector<int64_t> copies_of(const Mesh& mesh, std::span<const int64_t> level_
 size_t fewest_in_unit(const std::vector<int64_t>& ids, int64_t unit_ranks) {
   size_t fewest = ids.size();
   for (size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
-    const int64_t unit = floor_div(ids[begin], unit_ranks);
-    while (end < ids.size() && floor_div(ids[end], unit_ranks) == unit) ++end;
+    end = end_of_unit(ids, begin, unit_ranks);
     fewest = std::min(fewest, end - begin);
   }
   return fewest;
@@ -69,12 +68,8 @@ struct OrderedRanks {
   void find_unit_begins(std::span<const int64_t> level_ranks) {
     unit_begins.assign(ids.size(), 0);
     for (size_t l = 0; l + 1 < level_ranks.size(); ++l) {
-      int64_t next = INT64_MIN;  // where the next unit begins
-      for (size_t i = 0; i < ids.size(); ++i) {
-        const bool begins = ids[i] >= next;
-        unit_begins[i] = static_cast<uint16_t>(2 * unit_begins[i] + (begins ? 1 : 0));
-        if (begins) next = saturating_mul(floor_div(ids[i], level_ranks[l]) + 1, level_ranks[l]);
-      }
+      for (size_t i = 0; i < ids.size(); i = end_of_unit(ids, i, level_ranks[l]))
+        unit_begins[i] = static_cast<uint16_t>(unit_begins[i] | 1U << l);
     }
   }
 };

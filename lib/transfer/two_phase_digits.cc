@@ -260,27 +260,27 @@ Kinds TwoPhaseDigits::kinds_of_ranks() const {
     befores |= DigitMask{1} << p_.before[i];
     afters |= DigitMask{1} << p_.after[i];
   }
-  const auto position_of = [&](int digit) { return position[static_cast<size_t>(digit)]; };
   DigitMask left = befores;
+  // Visits what the positions mismatch from that of this digit on, each once.
+  const auto walk = [&](int digit, auto&& visit) {
+    while (has_digit(left, digit)) {
+      left &= ~(DigitMask{1} << digit);
+      const size_t at = position[static_cast<size_t>(digit)];
+      visit(mismatches_at(at));
+      digit = p_.after[at];
+    }
+  };
   Kinds kinds;
   kinds.add(0);
-  for (DigitMask firsts = befores & ~afters; firsts != 0; firsts &= firsts - 1) {
-    for (int digit = __builtin_ctz(firsts); has_digit(left, digit);
-         digit = p_.after[position_of(digit)]) {
-      left &= ~(DigitMask{1} << digit);
-      kinds.add(kinds, mismatches_at(position_of(digit)));
-    }
-  }
+  for (DigitMask firsts = befores & ~afters; firsts != 0; firsts &= firsts - 1)
+    walk(__builtin_ctz(firsts), [&](unsigned mismatches) { kinds.add(kinds, mismatches); });
   while (left != 0) {
     Kinds odd;
-    for (int digit = __builtin_ctz(left); has_digit(left, digit);
-         digit = p_.after[position_of(digit)]) {
-      left &= ~(DigitMask{1} << digit);
-      const unsigned mismatches = mismatches_at(position_of(digit));
+    walk(__builtin_ctz(left), [&](unsigned mismatches) {
       const Kinds even = kinds;
       kinds.add(odd, mismatches);
       odd.add(even, mismatches);
-    }
+    });
   }
   return kinds;
 }

@@ -291,24 +291,18 @@ Listing::UnitsOf Listing::units_of(int64_t id) const {
 }
 
 NearestHolders Listing::nearest(size_t shard, const UnitsOf& units) const {
-  const auto begin = holders_.begin() + static_cast<std::ptrdiff_t>(begin_[shard]);
-  const auto end = holders_.begin() + static_cast<std::ptrdiff_t>(begin_[shard + 1]);
   for (size_t l = 0; l + 1 < units_.levels(); ++l) {
-    const auto low = std::lower_bound(begin, end, units.begin[l]);
-    if (low == end || *low >= units.end[l]) continue;
-    const auto high = std::lower_bound(low, end, units.end[l]);
-    return {l, static_cast<size_t>(low - holders_.begin()), high - low};
+    if (const NearestHolders here = inside(shard, units, l); here.count > 0) return here;
   }
-  return {units_.levels() - 1, begin_[shard], end - begin};
+  return inside(shard, units, units_.levels() - 1);
 }
 
-NearestHolders Listing::inside(size_t shard, int64_t id, size_t l) const {
+NearestHolders Listing::inside(size_t shard, const UnitsOf& units, size_t l) const {
   const auto begin = holders_.begin() + static_cast<std::ptrdiff_t>(begin_[shard]);
   const auto end = holders_.begin() + static_cast<std::ptrdiff_t>(begin_[shard + 1]);
   if (l + 1 == units_.levels()) return {l, begin_[shard], end - begin};
-  const int64_t unit = id / units_.ranks(l) * units_.ranks(l);
-  const auto low = std::lower_bound(begin, end, unit);
-  const auto high = std::lower_bound(low, end, saturating_add(unit, units_.ranks(l)));
+  const auto low = std::lower_bound(begin, end, units.begin[l]);
+  const auto high = std::lower_bound(low, end, units.end[l]);
   return {l, static_cast<size_t>(low - holders_.begin()), high - low};
 }
 

@@ -68,7 +68,7 @@ class Listing {
   [[nodiscard]] size_t places() const { return holders_.size(); }
   [[nodiscard]] int64_t first_holder(size_t shard) const { return holders_[begin_[shard]]; }
   [[nodiscard]] int64_t holder_at(size_t place) const { return holders_[place]; }
-  // The unit of each level that a rank is in: the first id of it, and the first behind it.
+  // The unit of each level but the outermost that a rank is in: its first id, and the first behind.
   struct UnitsOf {
     std::array<int64_t, most_levels> begin{};
     std::array<int64_t, most_levels> end{};
@@ -79,8 +79,8 @@ class Listing {
     return nearest(shard, units_of(id));
   }
   [[nodiscard]] NearestHolders nearest(size_t shard, const UnitsOf& units) const;
-  // All holders in the rank's unit of the level, on which the farthest of them may be.
-  [[nodiscard]] NearestHolders inside(size_t shard, int64_t id, size_t level) const;
+  // All holders in the unit of the level, on which the farthest of them may be.
+  [[nodiscard]] NearestHolders inside(size_t shard, const UnitsOf& units, size_t level) const;
   // Whether the rank is of a class unlike all those that were asked about before, of this copy and
   // others. Ranks of different classes exchange nothing: they differ on digits that both states cut
   // first, alike and evenly. Two classes are alike where units begin at the same of their ranks.

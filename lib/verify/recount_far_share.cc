@@ -40,10 +40,11 @@ class FarTally {
 
   // A piece of so many slices.
   void take(const ListedRank& rank, size_t shard, int64_t slice, int64_t longest) {
-    const NearestHolders near = listing_.nearest(shard, rank.id);
+    const Listing::UnitsOf units = listing_.units_of(rank.id);
+    const NearestHolders near = listing_.nearest(shard, units);
     NearestHolders wide = near;
     for (size_t l = 1; near.level == 0 && l < listing_.units().levels(); ++l) {
-      wide = listing_.inside(shard, rank.id, l);
+      wide = listing_.inside(shard, units, l);
       if (wide.count > near.count) break;
     }
     const int64_t others = wide.count - near.count;

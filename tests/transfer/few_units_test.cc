@@ -23,8 +23,6 @@ UnitMembers members_of(const Mesh& mesh, int64_t unit_ranks, int64_t index) {
   return members;
 }
 
-Topology units_of(int64_t ranks) { return test::two_levels(ranks, 500); }
-
 }  // namespace
 
 TEST_CASE("the unit of a rank, and a few units, are those that ids give") {
@@ -33,7 +31,7 @@ TEST_CASE("the unit of a rank, and a few units, are those that ids give") {
     for (const bool permuted : {false, true}) {
       const Mesh mesh = permuted ? test::mesh_of(sizes, scattered) : test::mesh_of(sizes);
       for (const int64_t ranks : {1, 2, 4, 5, 8, 12, 40}) {
-        const Topology topology = units_of(ranks);
+        const Topology topology = test::two_levels(ranks, 500);
         const LevelMap levels(mesh, topology);
         CAPTURE(ranks);
         CAPTURE(permuted);
