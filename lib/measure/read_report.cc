@@ -8,6 +8,7 @@
 #include "measure/measured_file.h"
 #include "measure/read_inspector.h"
 #include "measure/read_nccl_log.h"
+#include "replay/communicator.h"
 #include "spec/spec.h"
 
 namespace meshplan {
@@ -123,6 +124,19 @@ void add_redistributions(const Value& holder, MeasuredFile& found, const std::st
   });
 }
 
+// Why the times of a report say nothing of a real machine, if the run has found so.
+std::optional<std::string> why_useless(const Value& root) {
+  std::optional<std::string> why;
+  const auto environment = find(root, "environment", JsonKind::array);
+  if (!environment) return why;
+  environment->each([&](const Value& entry) {
+    const auto name = find(entry, "name", JsonKind::string);
+    const auto value = find(entry, "value", JsonKind::string);
+    if (name && value && name->text() == times_fact) why = value->text();
+  });
+  return why;
+}
+
 MeasuredFile read_own(const Value& root, const std::string& file) {
   MeasuredFile found;
   found.base = read_topology_of(root, file);
@@ -131,6 +145,10 @@ MeasuredFile read_own(const Value& root, const std::string& file) {
   if (const auto against = find(root, "against", JsonKind::object);
       against && against->has("redistributions"))
     add_redistributions(*against, found, file);
+  if (const auto why = why_useless(root)) {
+    for (const FoundRow& row : found.rows) add_unused(found, row.row.place, "times that " + *why);
+    found.rows.clear();
+  }
   return found;
 }
 

@@ -62,6 +62,8 @@ struct Call {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
+inline constexpr const char* times_fact = "times";
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -99,7 +101,7 @@ class Communicator {
   // the exit code of the error. Returns only if there are no other processes.
   virtual void abort(const Error& error) = 0;
   // The environment, for the report: library versions compiled for and loaded, location of each
-  // rank. Collective.
+  // rank, and under `times_fact` why measured times say nothing of a real machine. Collective.
   virtual Result<std::vector<std::pair<std::string, std::string>>> describe(Deadline deadline) = 0;
 };
 

@@ -15,12 +15,56 @@ std::optional<int64_t> distance(const std::byte* from, const std::byte* to, int6
   return bytes / size;
 }
 
+// Bytes that lie `count` times, `stride` apart, with whatever is between those of one time.
+struct Comb {
+  const std::byte* at = nullptr;
+  int64_t width = 0;
+  int64_t count = 1;
+  int64_t stride = 0;
+};
+
+// What a copy reads or writes. That of joined copies is a time each: their first dim.
+Comb reached(const LocalOp& op, bool written) {
+  const int64_t size = element_bytes(op.dtype);
+  const Region& region = op.region;
+  const auto stride = [&](const RegionDim& d) { return written ? d.to_stride : d.from_stride; };
+  Comb comb;
+  comb.at = (written ? op.to + region.to_offset * size : op.from + region.from_offset * size);
+  comb.width = region.run * size;
+  for (size_t d = op.joined > 1 ? 1 : 0; d < region.dims.size(); ++d)
+    comb.width += (region.dims[d].extent - 1) * stride(region.dims[d]) * size;
+  if (op.joined > 1) {
+    comb.count = region.dims.front().extent;
+    comb.stride = stride(region.dims.front()) * size;
+  }
+  return comb;
+}
+
+// Whether a byte of one time may be one of the comb.
+bool meet(const Comb& comb, const Comb& once) {
+  const int64_t from = once.at - comb.at;  // time k of the comb: [k * stride, k * stride + width)
+  const int64_t to = from + once.width;
+  if (comb.stride == 0) return from < comb.width && to > 0;
+  if (to <= 0) return false;
+  const int64_t last = std::min((to - 1) / comb.stride, comb.count - 1);  // that begins before `to`
+  return last * comb.stride + comb.width > from;
+}
+
+// The threads of a GPU do joined copies at once: none may read or write what another one writes.
+bool independent(const LocalOp& last, const LocalOp& next) {
+  const Comb reads = reached(next, false);
+  const Comb writes = reached(next, true);
+  return !meet(reached(last, true), reads) && !meet(reached(last, true), writes) &&
+         !meet(reached(last, false), writes);
+}
+
 }  // namespace
 
 bool join_copies(LocalOp& last, const LocalOp& next) {
   if (last.kind != LocalOp::Kind::copy || next.kind != LocalOp::Kind::copy ||
       last.dtype != next.dtype || next.joined != 1)
     return false;
+  if (!independent(last, next)) return false;
   const int64_t size = element_bytes(last.dtype);
   Region& region = last.region;
   const auto from = distance(last.from + region.from_offset * size,

@@ -13,7 +13,8 @@
 namespace meshplan {
 
 // Joins `next` into `last` if it is the same copy at another offset or continues where `last` ends;
-// else returns false and changes nothing. Law: the joined copy is equivalent to both.
+// else returns false and changes nothing. Law: the joined copy, its elements copied in any order or
+// all at once, is equivalent to `last` and then `next`.
 [[nodiscard]] bool join_copies(LocalOp& last, const LocalOp& next);
 // Reorders the dims so that the source is read in memory order: uncached memory is read fastest
 // without gaps, while whole lines can be written in any order. Law: the same elements are copied.

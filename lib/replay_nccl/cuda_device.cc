@@ -70,6 +70,10 @@ class CudaDevice final : public GpuDevice {
     }
     (void)cudaRuntimeGetVersion(&runtime_);
     (void)cudaDriverGetVersion(&driver_);
+    cudaDeviceProp properties{};
+    if (auto done = good(cudaGetDeviceProperties(&properties, 0), "describe a GPU"); !done)
+      return done;
+    counts_ = {gpus, properties.multiProcessorCount};
     for (size_t i = 0; i < ranks.size(); ++i) {
       Place& place = places_[ranks[i]];
       place.gpu = static_cast<int>((first + static_cast<int64_t>(i)) % gpus);
@@ -256,6 +260,12 @@ class CudaDevice final : public GpuDevice {
     return Done{};
   }
 
+  void forget_recorded() override {
+    for (auto& [rank, place] : places_) {
+      (void)cudaSetDevice(place.gpu);
+      forget(place);
+    }
+  }
   void take_memory_from(GpuMemory memory) override { memory_ = std::move(memory); }
   [[nodiscard]] std::vector<GpuSlab> slabs(int32_t rank) const override {
     std::vector<GpuSlab> out;
@@ -335,6 +345,7 @@ class CudaDevice final : public GpuDevice {
     return move(rank, from, to, bytes, cudaMemcpyHostToDevice);
   }
 
+  [[nodiscard]] GpuCounts counts() const override { return counts_; }
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> facts() const override {
     auto version = [](int v) {
       return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10);
@@ -346,8 +357,11 @@ class CudaDevice final : public GpuDevice {
     for (const auto& [rank, place] : places_) {
       cudaDeviceProp properties{};
       (void)cudaGetDeviceProperties(&properties, place.gpu);
+      // Its number depends on what the process may see, its place on the bus does not.
+      char bus[32] = "";
+      (void)cudaDeviceGetPCIBusId(bus, sizeof(bus), place.gpu);
       out.emplace_back("rank number " + std::to_string(rank),
-                       "GPU " + std::to_string(place.gpu) + ", " + properties.name);
+                       "GPU " + std::to_string(place.gpu) + " at " + bus + ", " + properties.name);
     }
     return out;
   }
@@ -441,6 +455,7 @@ class CudaDevice final : public GpuDevice {
   std::map<std::pair<int32_t, const std::byte*>, const std::byte*> tables_;
   GpuMemory memory_;
   bool recording_ = false;
+  GpuCounts counts_;
   int runtime_ = 0;
   int driver_ = 0;
 };

@@ -21,6 +21,12 @@ struct GpuMemory {
   std::function<void(std::byte*)> free;
 };
 
+// Of this process's GPUs, which are alike.
+struct GpuCounts {
+  int64_t gpus = 1;
+  int64_t multiprocessors = 1;  // of one
+};
+
 class GpuDevice : public Device {
  public:
   // The number of the stream that a rank's own work is on.
@@ -37,6 +43,7 @@ class GpuDevice : public Device {
   // A buffer that outlives `reset`; growing it again invalidates the old one. `slot` tells buffers
   // of one rank apart.
   virtual Result<std::byte*> scratch(int32_t rank, int slot, int64_t bytes) = 0;
+  [[nodiscard]] virtual GpuCounts counts() const = 0;
   // What the report says: GPU names, driver and runtime versions, which rank has which GPU ("rank
   // number N").
   [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> facts() const = 0;
@@ -46,6 +53,8 @@ class GpuDevice : public Device {
   virtual void take_memory_from(GpuMemory memory) = 0;
   // The slabs of a rank, in the order of their making; they stay until the device ends.
   [[nodiscard]] virtual std::vector<GpuSlab> slabs(int32_t rank) const = 0;
+  // Ends what `record` made. NCCL closes no communicator of which a graph holds calls.
+  virtual void forget_recorded() = 0;
   // Inside Device::record: enqueued work does not run now, so waiting for it is an error.
   [[nodiscard]] virtual bool recording() const = 0;
 };

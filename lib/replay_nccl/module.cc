@@ -5,6 +5,7 @@
 #include "replay/backend.h"
 #include "replay_nccl/cuda_device.h"
 #include "replay_nccl/nccl_communicator.h"
+#include "replay_nccl/shared_gpus.h"
 
 namespace meshplan {
 namespace {
@@ -26,6 +27,11 @@ Result<Backend> open_nccl_backend(const BackendQuestion& question) {
   }
   auto device = open_cuda(ranks, rendezvous->processes == 1 ? 0 : rendezvous->local);
   if (!device) return device.error();
+  const auto shared = variables_of_shared_gpus(
+      {nccl->version(), *rendezvous, question.world, question.streams, (*device)->counts()});
+  if (!shared) return shared.error();
+  for (const auto& [name, value] : *shared)
+    setenv(name.c_str(), value.c_str(), 0);  // NOLINT(concurrency-mt-unsafe)
   auto communicator =
       open_nccl({*nccl, device->get(), *rendezvous, question.world, question.global_ids,
                  question.deadline, *registration, question.streams});

@@ -45,7 +45,10 @@ class NcclCommunicator final : public Communicator {
   }
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
-  ~NcclCommunicator() override { close_all(); }
+  ~NcclCommunicator() override {
+    const Watch watch(*this, "closing communicators", std::chrono::steady_clock::now());
+    close_all();
+  }
 
   Status open() {
     const Deadline deadline = std::chrono::steady_clock::now() + q_.deadline;
@@ -161,12 +164,9 @@ class NcclCommunicator final : public Communicator {
   }
 
   Result<std::vector<std::pair<std::string, std::string>>> describe(Deadline deadline) override {
-    NcclFacts facts = nccl_facts(q_);
-    auto places = tell_all(facts.place, deadline);
+    const auto places = tell_all(nccl_facts(q_).place, deadline);
     if (!places) return places.error();
-    for (size_t p = 0; p < places->size(); ++p)
-      facts.shared.emplace_back("process " + std::to_string(p), (*places)[p]);
-    return facts.shared;
+    return facts_of_all(q_, *places);
   }
 
  private:
@@ -451,6 +451,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   void close_all() {
+    device_.forget_recorded();
     comms_.close_all([this](NcclComm comm) {
       if (broken_) {
         q_.nccl.abort(comm);

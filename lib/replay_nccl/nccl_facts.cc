@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <set>
+
 namespace meshplan {
 
 NcclFacts nccl_facts(const NcclQuestion& question) {
@@ -29,6 +31,19 @@ NcclFacts nccl_facts(const NcclQuestion& question) {
     }
   }
   return facts;
+}
+
+std::vector<std::pair<std::string, std::string>> facts_of_all(
+    const NcclQuestion& question, const std::vector<std::string>& places) {
+  auto out = nccl_facts(question).shared;
+  for (size_t p = 0; p < places.size(); ++p)
+    out.emplace_back("process " + std::to_string(p), places[p]);
+  // Processes at one place have the same GPU.
+  const std::set<std::string> apart(places.begin(), places.end());
+  const bool alone = question.rendezvous.processes == 1;
+  if (apart.size() < places.size() || (alone && question.world > question.device->counts().gpus))
+    out.emplace_back(times_fact, "mean nothing: several ranks share a GPU");
+  return out;
 }
 
 }  // namespace meshplan

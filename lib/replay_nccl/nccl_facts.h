@@ -14,5 +14,8 @@ struct NcclFacts {
   std::string place;                                        // host and GPUs of this one
 };
 [[nodiscard]] NcclFacts nccl_facts(const NcclQuestion& question);
+// With the places of all processes, and whether ranks share a GPU.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> facts_of_all(
+    const NcclQuestion& question, const std::vector<std::string>& places);
 
 }  // namespace meshplan

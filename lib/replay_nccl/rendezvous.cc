@@ -35,7 +35,7 @@ Result<Rendezvous> find_rendezvous(
     if (!p || !n || *n < 1 || *p < 0 || *p >= *n) {
       return environment(std::string("backend nccl: ") + l.process + "=" + *process + " and " +
                          l.processes + "=" + *processes +
-                         "are inconsistent; expected a rank below the number of ranks");
+                         " are inconsistent; expected a rank below the number of ranks");
     }
     if (*n == 1) continue;  // started alone: plays all ranks
     out.launcher = l.name;

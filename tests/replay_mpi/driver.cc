@@ -1,9 +1,10 @@
-// Started by mpirun on every process: replays several plans, or one with a fault. See CMakeLists.txt for the scenarios.
+// Started on every process, by mpirun or as tests/gpu/on_gpu does it: replays several plans, or one with a fault. See CMakeLists.txt for the scenarios.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 
 #include "hand_bundle.h"
 #include "hand_made.h"
@@ -17,6 +18,10 @@ using namespace meshplan;
 using namespace meshplan::test;
 
 namespace {
+
+// mpi, or what MESHPLAN_TEST_BACKEND says.
+std::string backend_name = "mpi";
+constexpr int64_t most_streams_of_plans = 4;
 
 // The factors of a mesh of n ranks: a x b.
 std::pair<int64_t, int64_t> factors(int64_t n) { return n % 2 == 0 && n > 2 ? std::pair{int64_t{2}, n / 2} : std::pair{n, int64_t{1}}; }
@@ -123,11 +128,30 @@ int finish(const Result<ReplayReport>& report) {
   return all_right(*report) ? 0 : exit_code(Fault::wrong_data);
 }
 
+// NCCL's communicators take long to make, so plans of one number of ranks share them; MPI's are made for each plan anew.
+Result<ReplayReport> replay_one(const Plan& plan, const ReplayOptions& options, std::map<int64_t, Backend>& opened) {
+  if (backend_name != "nccl") return replay_on(backend_name, plan, options);
+  auto question = backend_question(backend_name, plan, options);
+  if (!question) return question.error();
+  auto known = opened.find(question->world);
+  if (known == opened.end()) {
+    question->streams = most_streams_of_plans;
+    auto backend = open_backend(backend_name, *question);
+    if (!backend) return backend.error();
+    known = opened.emplace(question->world, std::move(*backend)).first;
+  }
+  return replay(plan, options, *known->second.communicator, *known->second.device);
+}
+
 int replay_all(const std::vector<Plan>& plans, const ReplayOptions& options = {}) {
   int64_t checked = 0;
+  std::map<int64_t, Backend> opened;
   for (const Plan& plan : plans) {
-    auto report = replay_on("mpi", plan, options);
-    if (!report || !all_right(*report)) return finish(report);
+    auto report = replay_one(plan, options, opened);
+    if (!report || !all_right(*report)) {
+      if (is_root_process()) std::fprintf(stderr, "%s\n", plan.digest.c_str());
+      return finish(report);
+    }
     checked += checked_elements(*report);
   }
   if (is_root_process()) std::printf("%zu plans, %lld elements, 0 wrong\n", plans.size(), static_cast<long long>(checked));
@@ -145,7 +169,7 @@ int measure_both() {
   const Plan first = make_plan(hand);
   hand.steps = {{Op::reduce_scatter, {"a"}, "S(1)S(0)", ReduceOp::sum}, {Op::exchange, {"a", "b"}, "S(0)R"}};
   const Plan second = make_plan(hand);
-  auto backend = open_backend("mpi", {4, {10, 11, 12, 13}, 1});
+  auto backend = open_backend(backend_name, {4, {10, 11, 12, 13}, 1});
   if (!backend) return finish(backend.error());
   MeasureOptions options;
   options.repetitions = 5;
@@ -210,9 +234,9 @@ int measure_bundle_and_members(int64_t n) {
   bundle.rounds.emplace_back();
   for (size_t m = 0; m < 3; ++m) bundle.rounds[0].parts.push_back({m, 0, 0, plan.redistributions[m].request.count});
   plan.bundles.push_back(bundle);
-  const auto question = backend_question("mpi", plan, {});
+  const auto question = backend_question(backend_name, plan, {});
   if (!question) return finish(question.error());
-  auto backend = open_backend("mpi", *question);
+  auto backend = open_backend(backend_name, *question);
   if (!backend) return finish(backend.error());
   MeasureOptions options;
   options.alone = true;
@@ -244,12 +268,14 @@ int replay_bundle_with(const std::string& text) {
   options.faults = {*fault};
   options.only_ids = {"sync"};
   options.step_deadline = std::chrono::seconds(4);
-  return finish(replay_on("mpi", plan, options));
+  return finish(replay_on(backend_name, plan, options));
 }
 
 int64_t processes() {
-  const char* text = std::getenv("OMPI_COMM_WORLD_SIZE");
-  return text == nullptr ? 1 : std::atoll(text);
+  for (const char* name : {"MESHPLAN_RANKS", "OMPI_COMM_WORLD_SIZE"}) {
+    if (const char* text = std::getenv(name)) return std::atoll(text);
+  }
+  return 1;
 }
 
 }  // namespace
@@ -263,17 +289,18 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s:%d: %s\n", data.m_file, data.m_line, data.m_expr);
     std::exit(70);
   });
+  if (const char* name = std::getenv("MESHPLAN_TEST_BACKEND")) backend_name = name;
   const std::string scenario = argc > 1 ? argv[1] : "";
   if (scenario == "plans") return replay_all(hand_plans(argc > 2 ? std::atoll(argv[2]) : processes()));
   if (scenario == "set" && argc > 2) {
     std::vector<Plan> plans;
-    for (VectorPlan& p : plans_of_set(argv[2], processes())) plans.push_back(std::move(p.plan));
+    for (VectorPlan& p : plans_of_set(argv[2], argc > 3 ? std::atoll(argv[3]) : processes())) plans.push_back(std::move(p.plan));
     ReplayOptions options;
     options.shrink_above_bytes = int64_t{1} << 20;
     return replay_all(plans, options);
   }
   if (scenario == "measure") return measure_both();
-  if (scenario == "bundles") return replay_bundles(processes());
+  if (scenario == "bundles") return replay_bundles(argc > 2 ? std::atoll(argv[2]) : processes());
   if (scenario == "bundle_speed") return measure_bundle_and_members(processes());
   if (scenario == "bundle_fault" && argc > 2) return replay_bundle_with(argv[2]);
   if (scenario == "fault" && argc > 2) {
@@ -288,7 +315,7 @@ int main(int argc, char** argv) {
     if (!fault) return 2;
     options.faults = {*fault};
     options.step_deadline = std::chrono::seconds(2);
-    return finish(replay_on("mpi", make_plan(hand), options));
+    return finish(replay_on(backend_name, make_plan(hand), options));
   }
   return 2;
 }

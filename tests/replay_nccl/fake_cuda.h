@@ -32,14 +32,15 @@ namespace meshplan::test {
 // A cudaError_t.
 int enqueue_on(void* stream, std::function<void()> work);
 
-// Few threads, so that each has many turns, but whole warps.
+// Few threads, so that each has many turns, but whole warps. The last one runs first: what a later one writes is there before an earlier one
+// reads, as it may be on a GPU.
 template <class... Parameters, class... Arguments>
 int launch(void (*kernel)(Parameters...), int64_t work, void* stream, Arguments... arguments) {
   return enqueue_on(stream, [=] {
     blockDim.x = 32;
     gridDim.x = work > 32 ? 3 : 1;
-    for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {
-      for (threadIdx.x = 0; threadIdx.x < blockDim.x; ++threadIdx.x) kernel(arguments...);
+    for (blockIdx.x = gridDim.x; blockIdx.x-- > 0;) {
+      for (threadIdx.x = blockDim.x; threadIdx.x-- > 0;) kernel(arguments...);
     }
   });
 }

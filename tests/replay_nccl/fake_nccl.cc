@@ -304,7 +304,8 @@ static ncclResult_t drop(ncclComm_t comm, const char* name) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) { return drop(comm, "ncclCommAbort"); }
-ncclResult_t ncclCommDestroy(ncclComm_t comm) { return drop(comm, "ncclCommDestroy"); }
+// The real one waits for ever while a graph holds calls of the communicator: here it stays alive.
+ncclResult_t ncclCommDestroy(ncclComm_t comm) { return comm->closed.use_count() > 1 ? ncclInvalidUsage : drop(comm, "ncclCommDestroy"); }
 ncclResult_t ncclGroupStart() {
   ++depth;
   return ncclSuccess;

@@ -14,6 +14,7 @@
 #include "replay_nccl/cuda_device.h"
 #include "replay_nccl/nccl_communicator.h"
 #include "replay_nccl/registered_buffers.h"
+#include "replay_nccl/shared_gpus.h"
 #include "variable.h"
 #include "vector_plans.h"
 
@@ -231,6 +232,7 @@ TEST_CASE("run as one graph of all ranks the data is right too, whatever is pack
     REQUIRE(without.ok());
     CHECK(report->redistributions[0].checked == 2 * without->redistributions[0].checked);
   }
+  CHECK(alive() == 0);  // NCCL waits for ever to close a communicator whose calls a graph holds
 }
 
 TEST_CASE("injected faults are found and named") {
@@ -322,6 +324,50 @@ TEST_CASE("the module, started without a GPU, says so and the exit code is 5") {
   CHECK_MESSAGE(backend.error().message.find("backend nccl: no GPU") != std::string::npos, backend.error().message);
 }
 #endif
+
+TEST_CASE("ranks that share GPUs are allowed to, by the means of the NCCL at hand, and none where each has its own or nobody knows") {
+  SharedGpusQuestion q;
+  q.gpus = {1, 132};
+  q.world = 8;
+  auto named = [&](const std::string& name) -> std::string {
+    const auto variables = variables_of_shared_gpus(q);
+    REQUIRE_MESSAGE(variables.ok(), (variables.ok() ? "" : variables.error().message));
+    for (const auto& [key, value] : *variables) {
+      if (key == name) return value;
+    }
+    return "none";
+  };
+  q.nccl_version = 23007;
+  CHECK(named("NCCL_MULTI_RANK_GPU_ENABLE") == "1");
+  CHECK(named("NCCL_MAX_CTAS") == "4");
+  CHECK(named("NCCL_HOSTID") == "none");
+  q.streams = 8;  // 64 kernels of 132 multiprocessors in all
+  CHECK(named("NCCL_MAX_CTAS") == "2");
+  q.world = 17;
+  auto many = variables_of_shared_gpus(q);
+  REQUIRE_FALSE(many.ok());
+  CHECK_MESSAGE(many.error().message.find("17 ranks on 1 GPU have 136 kernels in flight") != std::string::npos, many.error().message);
+  q.world = 8;
+  q.streams = 1;
+  q.nccl_version = 22809;
+  auto old = variables_of_shared_gpus(q);
+  REQUIRE_FALSE(old.ok());
+  CHECK_MESSAGE(
+      old.error().message.find("8 ranks on 1 GPU in one process need NCCL 2.30, 2.28.9 is loaded; add --launch 8") != std::string::npos,
+      old.error().message);
+  q.rendezvous.launcher = "meshplan";
+  q.rendezvous.processes = 8;
+  q.rendezvous.process = 3;
+  CHECK(named("NCCL_HOSTID") == "meshplan-3");
+  CHECK(named("NCCL_MULTI_RANK_GPU_ENABLE") == "none");
+  q.gpus.gpus = 4;  // two ranks each
+  CHECK(named("NCCL_MAX_CTAS") == "4");
+  q.gpus.gpus = 8;
+  CHECK(variables_of_shared_gpus(q)->empty());
+  q.gpus.gpus = 1;
+  q.rendezvous.launcher = "Slurm";
+  CHECK(variables_of_shared_gpus(q)->empty());
+}
 
 TEST_CASE("ranks are found in the order of the launchers") {
   std::map<std::string, std::string> variables;

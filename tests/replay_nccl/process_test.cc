@@ -120,7 +120,8 @@ TEST_CASE("more ranks than the plan needs stand by, too few are refused") {
 TEST_CASE("measured over processes, as steps and as one graph, and calibrated") {
   const Outcome outcome =
       run("--measure --repeat 4 --graph --report nccl_process.report.json --nccl-tests nccl_process.tests.json --timeline "
-          "nccl_process.trace.json");
+          "nccl_process.trace.json",
+          "FAKE_CUDA_GPUS=4");
   CHECK_MESSAGE(outcome.code == 0, outcome.all());
   const auto report = nlohmann::json::parse(text_of("nccl_process.report.json"));
   for (const auto& r : report.at("redistributions")) {
@@ -135,6 +136,15 @@ TEST_CASE("measured over processes, as steps and as one graph, and calibrated") 
   CHECK_MESSAGE(fitted.code == 0, fitted.all());
   const Outcome planned = run_meshplan("plan nccl_process.json --topology nccl_process.topology.json -q -o nccl_process.again.json");
   CHECK_MESSAGE(planned.code == 0, planned.all());
+}
+
+TEST_CASE("ranks that share a GPU: right, and the report says that its times mean nothing, so that none is calibrated with") {
+  const Outcome outcome = run("--measure --repeat 2 --report nccl_process.shared.json", "FAKE_CUDA_GPUS=3");
+  CHECK_MESSAGE(outcome.code == 0, outcome.all());
+  CHECK_MESSAGE(outcome.out.find("# times: mean nothing: several ranks share a GPU\n") != std::string::npos, outcome.all());
+  const Outcome fitted = run_meshplan("calibrate nccl_process.shared.json -o nccl_process.topology.json");
+  CHECK_MESSAGE(fitted.code == 2, fitted.all());
+  CHECK_MESSAGE(fitted.says("times that mean nothing: several ranks share a GPU"), fitted.all());
 }
 
 namespace {
