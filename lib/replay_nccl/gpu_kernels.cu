@@ -26,81 +26,150 @@ int launch(void (*kernel)(Parameters...), int64_t work, void* stream, Arguments.
 using test::launch;
 #endif
 
+// Division by a number that every thread divides by. Of 32 bits it is a multiplication and a shift,
+// for numbers below 2^31 (Granlund and Montgomery, "Division by invariant integers using
+// multiplication", 1994); of 64 bits the processor's own.
+template <class Index>
+struct Divisor;
+
+template <>
+struct Divisor<uint32_t> {
+  uint32_t by = 1;
+  uint32_t multiplier = 0;  // 0: by 1
+  uint32_t shift = 0;
+  Divisor() = default;
+  explicit Divisor(int64_t n) : by(static_cast<uint32_t>(n)) {
+    if (n == 1) return;
+    uint32_t bits = 1;  // of n - 1
+    while ((int64_t{1} << bits) < n) ++bits;
+    shift = bits - 1;
+    multiplier = static_cast<uint32_t>(((uint64_t{1} << (31 + bits)) + by - 1) / by);
+  }
+  __device__ uint32_t divide(uint32_t n) const {
+    if (multiplier == 0) return n;
+    return static_cast<uint32_t>((static_cast<uint64_t>(n) * multiplier) >> 32) >> shift;
+  }
+};
+
+template <>
+struct Divisor<uint64_t> {
+  uint64_t by = 1;
+  Divisor() = default;
+  explicit Divisor(int64_t n) : by(static_cast<uint64_t>(n)) {}
+  __device__ uint64_t divide(uint64_t n) const { return n / by; }
+};
+
+// A walk with what its numbers are divided by.
+template <class Index>
+struct Steps {
+  Walk walk;
+  Divisor<Index> extents[max_dims];
+  Divisor<Index> run;  // in what is counted: vectors or elements
+  explicit Steps(const Walk& of, int64_t counted) : walk(of), run(counted) {
+    for (int d = 0; d < of.dims; ++d) extents[d] = Divisor<Index>(of.extent[d]);
+  }
+};
+
 // Run number `rest` of a walk: where it starts on either side.
 template <class Index>
-__device__ void locate(const Walk& walk, Index rest, int64_t& from, int64_t& to) {
+__device__ void locate(const Steps<Index>& steps, Index rest, int64_t& from, int64_t& to) {
   from = 0;
   to = 0;
-  for (int d = walk.dims - 1; d >= 0; --d) {
-    const auto extent = static_cast<Index>(walk.extent[d]);
-    const Index next = rest / extent;
-    const auto digit = static_cast<int64_t>(rest - next * extent);
-    from += digit * walk.from_stride[d];
-    to += digit * walk.to_stride[d];
+  for (int d = steps.walk.dims - 1; d >= 0; --d) {
+    const Index next = steps.extents[d].divide(rest);
+    const auto digit = static_cast<int64_t>(rest - next * steps.extents[d].by);
+    from += digit * steps.walk.from_stride[d];
+    to += digit * steps.walk.to_stride[d];
     rest = next;
   }
 }
 
-// How many vectors a thread has on their way at once, and how its run is shared.
-constexpr uint32_t at_once = 4;
-template <class Index>
-struct Share {
-  Index vectors = 1;  // of a run
-  // neighbouring threads, whose vectors lie side by side; a power of two up to 32, which divides
-  // every block
-  Index lanes = 1;
-  Index pieces = 1;   // of a run, each of up to lanes * at_once vectors
-  Index all = 0;      // pieces of all runs
-};
+// Two ways to share a copy, each the faster somewhere (an H200; testdata/results/nccl.txt has the
+// numbers). In both a thread has several vectors on their way: all are read before one is written.
 
-// To find a run takes some divisions: a thread does so once for several vectors, all of which are
-// read before one is written.
+// Neighbouring threads copy neighbouring vectors, across the ends of runs, so that none is idle
+// whatever the length of a run.
+template <class Vector>
+constexpr uint32_t across_at_once = sizeof(Vector) <= 4 ? 8 : 4;
+
 template <class Vector, class Index>
-__global__ void copy_kernel(Walk walk, const char* from, char* to, Share<Index> share) {
+__global__ void copy_across_runs(Steps<Index> steps, const char* from, char* to, Index all) {
+  constexpr uint32_t several = across_at_once<Vector>;
+  const Index stride = static_cast<Index>(gridDim.x) * blockDim.x * several;
+  for (Index first = blockIdx.x * static_cast<Index>(blockDim.x) * several + threadIdx.x;
+       first < all; first += stride) {
+    Vector held[several] = {};
+    int64_t targets[several];
+    for (uint32_t k = 0; k < several; ++k) {
+      const Index i = first + k * blockDim.x;
+      if (i >= all) break;
+      const Index run = steps.run.divide(i);
+      const auto within =
+          static_cast<int64_t>(i - run * steps.run.by) * static_cast<int64_t>(sizeof(Vector));
+      int64_t source = 0;
+      locate<Index>(steps, run, source, targets[k]);
+      targets[k] += within;
+      held[k] = *reinterpret_cast<const Vector*>(from + source + within);
+    }
+    for (uint32_t k = 0; k < several; ++k) {
+      if (first + k * blockDim.x >= all) break;
+      *reinterpret_cast<Vector*>(to + targets[k]) = held[k];
+    }
+  }
+}
+
+// Each run by 32 neighbouring threads: of what is written into gaps its sectors of 32 bytes, which
+// two vectors share where runs begin between them, are then written at nearly one time.
+constexpr uint32_t lanes = 32;
+constexpr uint32_t run_at_once = 4;
+
+template <class Vector, class Index>
+__global__ void copy_run_by_run(Steps<Index> steps, const char* from, char* to, Index pieces,
+                                Index all) {
   const Index thread = blockIdx.x * static_cast<Index>(blockDim.x) + threadIdx.x;
-  const Index lane = thread % share.lanes;
-  const Index teams = static_cast<Index>(gridDim.x) * blockDim.x / share.lanes;
-  for (Index piece = thread / share.lanes; piece < share.all; piece += teams) {
-    const Index run = piece / share.pieces;
+  const Index teams = static_cast<Index>(gridDim.x) * blockDim.x / lanes;
+  for (Index piece = thread / lanes; piece < all; piece += teams) {
+    const Index run = piece / pieces;
     int64_t f = 0;
     int64_t t = 0;
-    locate<Index>(walk, run, f, t);
-    const Index first = (piece - run * share.pieces) * share.lanes * at_once + lane;
+    locate<Index>(steps, run, f, t);
+    const Index first = (piece - run * pieces) * lanes * run_at_once + thread % lanes;
     const auto* source = reinterpret_cast<const Vector*>(from + f);
     auto* target = reinterpret_cast<Vector*>(to + t);
-    Vector held[at_once] = {};
-    for (uint32_t k = 0; k < at_once; ++k) {
-      const Index i = first + k * share.lanes;
-      if (i < share.vectors) held[k] = source[i];
+    Vector held[run_at_once] = {};
+    for (uint32_t k = 0; k < run_at_once; ++k) {
+      const Index i = first + k * lanes;
+      if (i < steps.run.by) held[k] = source[i];
     }
-    for (uint32_t k = 0; k < at_once; ++k) {
-      const Index i = first + k * share.lanes;
-      if (i < share.vectors) target[i] = held[k];
+    for (uint32_t k = 0; k < run_at_once; ++k) {
+      const Index i = first + k * lanes;
+      if (i < steps.run.by) target[i] = held[k];
     }
   }
 }
 
 template <class Vector, class Index>
-int copy_shared(void* stream, const Walk& walk, const void* from, void* to, int64_t runs) {
-  const int64_t vectors = walk.run / static_cast<int64_t>(sizeof(Vector));
-  // A team's vectors make up a line of 128 bytes, or as much of it as there is.
-  int64_t lanes = 1;
-  while (lanes * 2 <= vectors && lanes * 2 * static_cast<int64_t>(sizeof(Vector)) <= 128 &&
-         lanes < 32)
-    lanes *= 2;
-  const int64_t pieces = (vectors + lanes * at_once - 1) / (lanes * at_once);
-  const Share<Index> share{static_cast<Index>(vectors), static_cast<Index>(lanes),
-                           static_cast<Index>(pieces), static_cast<Index>(runs * pieces)};
-  return launch(copy_kernel<Vector, Index>, runs * pieces * lanes, stream, walk,
-                static_cast<const char*>(from), static_cast<char*>(to), share);
+int copy_vectors(void* stream, const Walk& walk, const void* from, void* to, int64_t all) {
+  const int64_t vectors = walk.run / static_cast<int64_t>(sizeof(Vector));  // of a run
+  const Steps<Index> steps(walk, vectors);
+  const auto* source = static_cast<const char*>(from);
+  auto* target = static_cast<char*>(to);
+  const bool into_gaps = walk.to_stride[walk.dims - 1] != walk.run;
+  if (sizeof(Vector) == 16 || !into_gaps || vectors < lanes)
+    return launch(copy_across_runs<Vector, Index>, all / across_at_once<Vector> + 1, stream, steps,
+                  source, target, static_cast<Index>(all));
+  const int64_t pieces = (vectors + lanes * run_at_once - 1) / (lanes * run_at_once);
+  const int64_t of_all = all / vectors * pieces;
+  return launch(copy_run_by_run<Vector, Index>, of_all * lanes, stream, steps, source, target,
+                static_cast<Index>(pieces), static_cast<Index>(of_all));
 }
 
 template <class Vector>
 int copy_as(void* stream, const Walk& walk, const void* from, void* to, int64_t runs) {
   // 32 bits are faster, where no number comes near their end.
-  const bool small = runs * (walk.run / static_cast<int64_t>(sizeof(Vector))) < (int64_t{1} << 30);
-  return small ? copy_shared<Vector, uint32_t>(stream, walk, from, to, runs)
-               : copy_shared<Vector, uint64_t>(stream, walk, from, to, runs);
+  const int64_t all = runs * (walk.run / static_cast<int64_t>(sizeof(Vector)));
+  return all < (int64_t{1} << 30) ? copy_vectors<Vector, uint32_t>(stream, walk, from, to, all)
+                                  : copy_vectors<Vector, uint64_t>(stream, walk, from, to, all);
 }
 
 // Arithmetic goes through double for floats (one rounding: exact for + and * of two values of any
@@ -235,35 +304,38 @@ __global__ void set_kernel(char* to, Pattern pattern, int size, int64_t count) {
 }
 
 // The element of the table and of the box for turn i.
-__device__ void locate_element(const TableWalk& w, int64_t i, int64_t& position, int64_t& element) {
-  const int64_t run = i / w.walk.run;
+__device__ void locate_element(const TableWalk& w, const Steps<uint64_t>& steps, int64_t i,
+                               int64_t& position, int64_t& element) {
+  const auto run = static_cast<int64_t>(steps.run.divide(static_cast<uint64_t>(i)));
   const int64_t within = i - run * w.walk.run;
   int64_t tensor = 0;
   int64_t box = 0;
-  locate<int64_t>(w.walk, run, tensor, box);
+  locate<uint64_t>(steps, static_cast<uint64_t>(run), tensor, box);
   position = (w.start + (w.from_offset + tensor + within) % w.period) % w.period;
   element = box + within;
 }
 
 template <class Element>
-__global__ void fill_kernel(TableWalk w, const Element* table, Element* to, int64_t total) {
+__global__ void fill_kernel(TableWalk w, Steps<uint64_t> steps, const Element* table, Element* to,
+                            int64_t total) {
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < total;
        i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
     int64_t position = 0;
     int64_t element = 0;
-    locate_element(w, i, position, element);
+    locate_element(w, steps, i, position, element);
     to[element] = table[position];
   }
 }
 
 template <class Element>
-__global__ void compare_kernel(TableWalk w, const Element* table, const Element* found,
-                               int64_t total, unsigned long long* counters, int64_t keep) {
+__global__ void compare_kernel(TableWalk w, Steps<uint64_t> steps, const Element* table,
+                               const Element* found, int64_t total, unsigned long long* counters,
+                               int64_t keep) {
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < total;
        i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
     int64_t position = 0;
     int64_t element = 0;
-    locate_element(w, i, position, element);
+    locate_element(w, steps, i, position, element);
     if (found[element] == table[position]) continue;
     atomicAdd(&counters[0], 1ULL);
     const unsigned long long at = atomicAdd(&counters[1], 1ULL);
@@ -341,10 +413,11 @@ int combine(void* stream, int dtype, int op, void* into, const void* with, int64
 int fill(void* stream, const TableWalk& walk, const void* table, void* to) {
   const int64_t total = turns(walk.walk);
   if (total == 0) return 0;
+  const Steps<uint64_t> steps(walk.walk, walk.walk.run);
   return for_size(walk.size, [&](auto* kind) {
     using Element = std::remove_const_t<std::remove_pointer_t<decltype(kind)>>;
-    return launch(fill_kernel<Element>, total, stream, walk, static_cast<const Element*>(table),
-                  static_cast<Element*>(to), total);
+    return launch(fill_kernel<Element>, total, stream, walk, steps,
+                  static_cast<const Element*>(table), static_cast<Element*>(to), total);
   });
 }
 
@@ -352,10 +425,11 @@ int compare(void* stream, const TableWalk& walk, const void* table, const void* 
             int64_t* counters, int64_t keep) {
   const int64_t total = turns(walk.walk);
   if (total == 0) return 0;
+  const Steps<uint64_t> steps(walk.walk, walk.walk.run);
   return for_size(walk.size, [&](auto* kind) {
     using Element = std::remove_const_t<std::remove_pointer_t<decltype(kind)>>;
-    return launch(compare_kernel<Element>, total, stream, walk, static_cast<const Element*>(table),
-                  static_cast<const Element*>(found), total,
+    return launch(compare_kernel<Element>, total, stream, walk, steps,
+                  static_cast<const Element*>(table), static_cast<const Element*>(found), total,
                   reinterpret_cast<unsigned long long*>(counters), keep);
   });
 }

@@ -46,7 +46,7 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
   ~NcclCommunicator() override {
-    const Watch watch(*this, "closing communicators", std::chrono::steady_clock::now());
+    const Watch watch(*this, "closing communicators", Deadline::clock::now() + q_.deadline);
     close_all();
   }
 

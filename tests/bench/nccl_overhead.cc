@@ -1,5 +1,5 @@
-// On a GPU: what the copy kernel moves beside cudaMemcpyAsync, and what replaying a single collective over NCCL costs beside a bare loop of
-// the same NCCL call, both in turns, in one run:
+// On a GPU: what the copy kernel moves beside cudaMemcpyAsync, and what replaying a single collective over NCCL costs beside bare loops of the
+// same NCCL call: on non-blocking communicators that are polled, as the backend's, and on blocking ones. In turns, in one run; medians:
 //
 //     build/tests/bench/nccl_overhead [ranks] [repetitions] [MiB a rank]
 //
@@ -95,7 +95,9 @@ void measure_copies(GpuDevice& device) {
 
 // NCCL's functions of the library that the backend has loaded.
 struct Bare {
-  decltype(&::ncclCommInitAll) init = nullptr;
+  decltype(&::ncclCommInitRankConfig) init = nullptr;
+  decltype(&::ncclGetUniqueId) unique_id = nullptr;
+  decltype(&::ncclCommGetAsyncError) async_error = nullptr;
   decltype(&::ncclGroupStart) start = nullptr;
   decltype(&::ncclGroupEnd) end = nullptr;
   decltype(&::ncclAllGather) all_gather = nullptr;
@@ -105,13 +107,15 @@ struct Bare {
   std::vector<ncclComm_t> comms;
   std::vector<cudaStream_t> streams;
 
-  Bare(const std::string& path, int64_t ranks) {
+  Bare(const std::string& path, int64_t ranks, bool blocking) {
     void* library = dlopen(path.c_str(), RTLD_NOW);
     auto find = [&](auto& function, const char* name) {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
       if (function == nullptr) std::exit(5);
     };
-    find(init, "ncclCommInitAll");
+    find(init, "ncclCommInitRankConfig");
+    find(unique_id, "ncclGetUniqueId");
+    find(async_error, "ncclCommGetAsyncError");
     find(start, "ncclGroupStart");
     find(end, "ncclGroupEnd");
     find(all_gather, "ncclAllGather");
@@ -124,14 +128,33 @@ struct Bare {
     streams.resize(comms.size());
     std::vector<int> devices;
     for (int r = 0; r < static_cast<int>(ranks); ++r) devices.push_back(r % gpus);
-    good(init(comms.data(), static_cast<int>(ranks), devices.data()), "communicators");
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = blocking ? 1 : 0;
+    ncclUniqueId id;
+    good(unique_id(&id), "an id");
+    good(start(), "a group");
+    for (size_t r = 0; r < comms.size(); ++r) {
+      good(cudaSetDevice(devices[r]), "a GPU");
+      begun(init(&comms[r], static_cast<int>(ranks), id, static_cast<int>(r), &config), "communicators");
+    }
+    begun(end(), "a group");
+    settle();
     for (size_t r = 0; r < streams.size(); ++r) {
       good(cudaSetDevice(devices[r]), "a GPU");
       good(cudaStreamCreateWithFlags(&streams[r], cudaStreamNonBlocking), "a stream");
     }
   }
 
-  void run(const Call& call) {
+  static void begun(ncclResult_t code, const char* what) { good(code == ncclInProgress ? 0 : code, what); }
+  void settle() const {
+    for (ncclComm_t comm : comms) {
+      ncclResult_t state = ncclInProgress;
+      while (state == ncclInProgress) good(async_error(comm, &state), "a communicator");
+      good(state, "a communicator");
+    }
+  }
+
+  void run(const Call& call) const {
     good(start(), "a group");
     for (const RankCall& rank : call.ranks) {
       ncclComm_t comm = comms[static_cast<size_t>(rank.rank)];
@@ -142,19 +165,20 @@ struct Bare {
       const auto received = static_cast<size_t>(rank.receives.front().count);
       switch (call.op) {
         case Op::all_gather:
-          good(all_gather(from, to, sent, ncclFloat, comm, stream), "all_gather");
+          begun(all_gather(from, to, sent, ncclFloat, comm, stream), "all_gather");
           break;
         case Op::all_reduce:
-          good(all_reduce(from, to, sent, ncclFloat, ncclSum, comm, stream), "all_reduce");
+          begun(all_reduce(from, to, sent, ncclFloat, ncclSum, comm, stream), "all_reduce");
           break;
         case Op::reduce_scatter:
-          good(reduce_scatter(from, to, received, ncclFloat, ncclSum, comm, stream), "reduce_scatter");
+          begun(reduce_scatter(from, to, received, ncclFloat, ncclSum, comm, stream), "reduce_scatter");
           break;
         default:
-          good(all_to_all(from, to, sent, ncclFloat, comm, stream), "all_to_all");
+          begun(all_to_all(from, to, sent, ncclFloat, comm, stream), "all_to_all");
       }
     }
-    good(end(), "a group");
+    begun(end(), "a group");
+    settle();
     for (cudaStream_t stream : streams) {
       while (cudaStreamQuery(stream) == cudaErrorNotReady) {
       }
@@ -194,10 +218,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", communicator.error().message.c_str());
     return 5;
   }
-  Bare bare(nccl->path(), ranks);
-  std::printf("# NCCL %s, %lld ranks, %lld KiB a rank, %lld repetitions in turns\n%-16s %12s %12s %8s %8s\n",
+  const Bare blocking(nccl->path(), ranks, true);
+  const Bare polled(nccl->path(), ranks, false);
+  std::printf("# NCCL %s, %lld ranks, %lld KiB a rank, %lld repetitions in turns\n%-16s %12s %12s %12s %10s %10s\n",
               nccl_version_text(nccl->version()).c_str(), static_cast<long long>(ranks), static_cast<long long>(elements / 256),
-              static_cast<long long>(repetitions), "op", "replayed us", "bare us", "ratio", "medians");
+              static_cast<long long>(repetitions), "op", "replayed us", "polled us", "blocking us", "to polled", "to blocking");
   struct Story {
     const char* before;
     const char* after;
@@ -223,18 +248,20 @@ int main(int argc, char** argv) {
       continue;
     }
     const Call& call = *bare_call;
-    std::vector<double> with;
-    std::vector<double> without;
+    std::vector<double> replayed;
+    std::vector<double> bare;
+    std::vector<double> waited;
     for (int64_t turn = -5; turn < repetitions; ++turn) {
       const double a = seconds([&] { (void)run->run_step(0).value(); });
-      const double b = seconds([&] { bare.run(call); });
+      const double b = seconds([&] { polled.run(call); });
+      const double c = seconds([&] { blocking.run(call); });
       if (turn < 0) continue;
-      with.push_back(a);
-      without.push_back(b);
+      replayed.push_back(a);
+      bare.push_back(b);
+      waited.push_back(c);
     }
-    const double a = *std::min_element(with.begin(), with.end());
-    const double b = *std::min_element(without.begin(), without.end());
-    std::printf("%-16s %12.1f %12.1f %8.3f %8.3f\n", to_text(s.op), a * 1e6, b * 1e6, a / b, median(with) / median(without));
+    std::printf("%-16s %12.1f %12.1f %12.1f %10.3f %10.3f\n", to_text(s.op), median(replayed) * 1e6, median(bare) * 1e6,
+                median(waited) * 1e6, median(replayed) / median(bare), median(replayed) / median(waited));
     std::fflush(stdout);
   }
   return 0;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Programs that follow plans on gloo: training programs recorded, planned and followed on 4 and 8 processes, eager and compiled, with losses and
-norms to the last digit; what is refused, what is left to PyTorch, and that nothing stays replaced. Needs PyTorch; exits with 77 and says so where
-it is missing.
+"""Programs that follow plans on gloo, or on NCCL with MESHPLAN_TEST_WORLD=nccl: training programs recorded, planned and followed on 4 and 8
+processes, eager and compiled, with losses and norms to the last digit (of NCCL but for the order of sums); what is refused, what is left to
+PyTorch, and that nothing stays replaced. Needs PyTorch; exits with 77 and says so where it is missing.
 
-usage: following_test.py
+usage: following_test.py [--only PART,PART]     parts: train4 train8 compiled pipelined behaviour single failing dying
 """
 import json
 import pathlib
@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "capture"))
 import follow_test as oracle  # noqa: E402  tests/capture: a topology on which plans keep to collectives
-import gloo_world  # noqa: E402
+import ranks_world  # noqa: E402
 
 DIMS = [{"name": "dp", "size": 2}, {"name": "tp", "size": 2}]
 
@@ -34,15 +34,15 @@ def plan_of(requests, mesh=None, **more):
 
 # ---------------------------------------------------------------- whole programs
 
-def same_spec(spec):
-    import torch.distributed as dist
-    box = [spec]
-    dist.broadcast_object_list(box, 0)
-    return box[0]
-
-
 def alike(got, own):
-    return all(abs(a - b) <= 1e-6 * abs(b) for one, other in zip(got, own) for a, b in zip(one, other))
+    """But for the order of sums."""
+    near = 1e-5 if ranks_world.ON_GPU else 1e-6
+    return all(abs(a - b) <= near * abs(b) for one, other in zip(got, own) for a, b in zip(one, other))
+
+
+def equal(got, own):
+    """To the last digit on gloo; NCCL sums in an order of its own."""
+    return alike(got, own) if ranks_world.ON_GPU else got == own
 
 
 def train(rank, world):
@@ -55,19 +55,19 @@ def train(rank, world):
     for name, program in training_programs.PROGRAMS.items():
         with meshplan.capture.record() as recorder:
             program(mesh).step()
-        spec = same_spec(recorder.spec)
+        spec = ranks_world.of_first(recorder.spec)
         unfollowed = program(mesh)
         own = [unfollowed.step(), unfollowed.step()]
         for topology in (oracle.COLLECTIVES_ONLY, None):
             plan = meshplan.plan({**spec, **({"topology": topology} if topology else {})})
             again = program(mesh)
-            with gloo_world.Counted() as counted, meshplan.follow(plan) as followed:
+            with ranks_world.Counted() as counted, meshplan.follow(plan) as followed:
                 got = [again.step(), again.step()]
             counted.check(followed.summary)
             # A sum over both dims at once, which PyTorch takes one by one, or over 4 ranks in their order, as exchanges take the norm's, may
             # differ in its last bit: whether it does depends on the processor's kernels.
             exact = name == "gathered" or ((name, world) == ("fsdp_tp", 4) and topology is not None)
-            same = got == own if exact else alike(got, own)
+            same = (equal if exact else alike)(got, own)
             assert same, f"{name}: {got}, PyTorch's own {own}\n{followed}"
             summary = followed.summary
             left = sum(summary.not_followed.values())
@@ -86,12 +86,13 @@ def compiled(rank):
     import meshplan.capture
     import torch
     import training_programs
+    torch.set_default_device(None)  # while there is one, not all of a program can be compiled
     mesh, found = training_programs.mesh_of(4), {}
     for name, backends in (("gathered", ("eager", "aot_eager", "inductor")), ("context", ("aot_eager", "inductor")), ("experts", ("aot_eager", "inductor"))):
         make = training_programs.PROGRAMS[name]
         with meshplan.capture.record() as recorder:
             make(mesh).step()
-        plan = meshplan.plan(same_spec(recorder.spec))
+        plan = meshplan.plan(ranks_world.of_first(recorder.spec))
         program, unfollowed = make(mesh), make(mesh)
         theirs = [unfollowed.step() for _ in range(3)]
         with meshplan.follow(plan) as followed:
@@ -102,14 +103,16 @@ def compiled(rank):
             torch._dynamo.reset()
             program = make(mesh)
             loss = torch.compile(program.loss, backend=backend, fullgraph=True)
-            with gloo_world.Counted() as counted, meshplan.follow(plan) as followed:
+            with ranks_world.Counted() as counted, meshplan.follow(plan) as followed:
                 got = [program.step(loss), program.step(loss)]
             counted.check(followed.summary)
-            assert alike(got, own) and (backend == "inductor" or got == own), f"{name}, {backend}: {got}, eager {own}"
+            assert alike(got, own) and (backend == "inductor" or equal(got, own)), f"{name}, {backend}: {got}, eager {own}"
             counts.append(tally(followed))
             after = program.step(loss)  # outside it is compiled anew: nothing is followed
             assert tally(followed) == counts[-1] and alike([after], theirs[2:]), f"{name}, {backend}: {after}, PyTorch's own {theirs}"
-        assert counts == counts[:1] * (1 + len(backends)), f"{name}: {counts} (followed, left), eager and compiled"
+        # Of PyTorch 2.11 compiled code asks once where a step asks the same of one gradient twice.
+        eager, left = counts[0]
+        assert all(eager - 2 <= times <= eager and other == left for times, other in counts), f"{name}: {counts} (followed, left), eager and compiled"
         found[name] = counts[0]
     left_in_compiled(mesh)
     return found
@@ -131,7 +134,7 @@ def left_in_compiled(mesh):
     with meshplan.follow(plan_of([("other", [3, 3], ["S(0)", "R"], ["R", "R"])]), strict=False) as followed:
         got = [program.step(loss), program.step(loss)]
     text = str(followed)
-    assert got == [own, own] and followed.summary.followed == 0, text
+    assert equal(got, [own, own]) and followed.summary.followed == 0, text
     compiled_in = [line for line in text.splitlines() if line.startswith("  not followed in compiled code, not counted: not in the plan: ")]
     assert compiled_in and len(compiled_in) == len(set(compiled_in)), text
     eager_only = sum(followed.summary.not_followed.values())  # gradients' way to the weights' placements, outside of the graph
@@ -154,7 +157,7 @@ def moved_as_planned(mesh, plan, requests):
     to = {"R": Replicate(), "S(0)": Shard(0), "S(1)": Shard(1)}
     with meshplan.follow(plan) as followed:
         for name, shape, src, dst in requests:
-            whole = torch.randn(shape, generator=torch.Generator().manual_seed(3))
+            whole = torch.randn(shape, generator=torch.Generator(ranks_world.device()).manual_seed(3))
             x = distribute_tensor(whole, mesh, [to[p] for p in src], src_data_rank=None)
             got = x.redistribute(mesh, [to[p] for p in dst]).to_local()
             assert torch.equal(got, distribute_tensor(whole, mesh, [to[p] for p in dst], src_data_rank=None).to_local()), name
@@ -164,7 +167,7 @@ def moved_as_planned(mesh, plan, requests):
 def pipelined(rank):
     """Over two hosts of 4: exchanges in two phases, whole and, of uneven shards, in chunks that overlap; with a share from the other host; and, over hosts of 3, fetched by all ranks of one."""
     from torch.distributed.device_mesh import init_device_mesh
-    mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("a", "b"))
+    mesh = init_device_mesh(ranks_world.device(), (2, 4), mesh_dim_names=("a", "b"))
     dims = {"dims": [{"name": "a", "size": 2}, {"name": "b", "size": 4}]}
     requests = [("both", [1 << 12, 64], ["S(0)", "R"], ["R", "R"]), ("uneven", [4099, 64], ["S(0)", "S(0)"], ["R", "S(1)"]),
                 ("chunks", [4099, 640], ["S(0)", "R"], ["R", "R"])]
@@ -196,7 +199,7 @@ def behaviour(rank):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, _dispatch, distribute_tensor
     from meshplan.following import NotInPlan, check_signature
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    mesh = init_device_mesh(ranks_world.device(), (2, 2), mesh_dim_names=("dp", "tp"))
     plan = plan_of([("gather", [30, 8], ["S(0)", "S(0)"], ["R", "S(0)"])])
     x = distribute_tensor(torch.arange(240.0).view(30, 8), mesh, [Shard(0), Shard(0)])
     gather = lambda: x.redistribute(mesh, [Replicate(), Shard(0)])  # noqa: E731
@@ -227,8 +230,8 @@ def behaviour(rank):
         with meshplan.follow(plan, strict=False) as followed:
             other.redistribute(mesh, [Replicate(), Shard(0)])
         assert followed.summary.followed == 0 and "asks it for float32[30, 8]" in str(followed), str(followed)
-    turned = init_device_mesh("cpu", (4,), mesh_dim_names=("all",))
-    swapped = type(mesh)("cpu", torch.tensor([[0, 2], [1, 3]]), mesh_dim_names=("dp", "tp"))
+    turned = init_device_mesh(ranks_world.device(), (4,), mesh_dim_names=("all",))
+    swapped = type(mesh)(ranks_world.device(), torch.tensor([[0, 2], [1, 3]], device="cpu"), mesh_dim_names=("dp", "tp"))
     with meshplan.follow(plan, strict=False) as followed:
         distribute_tensor(torch.ones(30, 8), swapped, [Shard(0), Shard(0)]).redistribute(swapped, [Replicate(), Shard(0)])
         distribute_tensor(torch.ones(30, 8), turned, [Shard(0)]).redistribute(turned, [Replicate()])
@@ -274,7 +277,7 @@ def single(rank):
     import torch
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
-    mesh = init_device_mesh("cpu", (1, 4, 1), mesh_dim_names=("dp", "tp", "pp"))
+    mesh = init_device_mesh(ranks_world.device(), (1, 4, 1), mesh_dim_names=("dp", "tp", "pp"))
     to = {"R": Replicate(), "S(0)": Shard(0), "S(1)": Shard(1), "P(sum)": Partial()}
     requests = [("gather", [30, 8], ["S(1)", "S(0)", "R"], ["S(0)", "R", "S(1)"]), ("nothing", [30, 8], ["S(1)", "S(1)", "S(1)"], ["S(0)", "S(1)", "R"]),
                 ("sum", [30, 8], ["P(sum)", "P(sum)", "P(sum)"], ["S(0)", "S(0)", "R"]), ("turn", [30, 8], ["S(0)", "S(0)", "R"], ["S(0)", "S(1)", "S(1)"])]
@@ -297,7 +300,7 @@ def failing(rank):
     import torch.distributed.tensor._redistribute as redistribute
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    mesh = init_device_mesh(ranks_world.device(), (2, 2), mesh_dim_names=("dp", "tp"))
     x = distribute_tensor(torch.ones(30, 8), mesh, [Shard(0), Shard(0)])
     target = x.redistribute(mesh, [Replicate(), Shard(0)])._spec
     with meshplan.follow(plan_of([("w.gather", [30, 8], ["S(0)", "S(0)"], ["R", "S(0)"])])):
@@ -311,18 +314,17 @@ def dying(rank):
     import os
     import meshplan
     import torch
-    import torch.distributed as dist
     import torch.distributed.tensor._redistribute as redistribute
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor
-    mesh, original = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp")), redistribute.redistribute_local_tensor
+    mesh, original = init_device_mesh(ranks_world.device(), (2, 2), mesh_dim_names=("dp", "tp")), redistribute.redistribute_local_tensor
     x = distribute_tensor(torch.ones(30, 8), mesh, [Shard(0), Shard(0)])
     plan = plan_of([("w.gather", [30, 8], ["S(0)", "S(0)"], ["R", "S(0)"])])
     said = "nothing"
     try:
         with meshplan.follow(plan):
             x.redistribute(mesh, [Replicate(), Shard(0)])
-            dist.barrier()
+            ranks_world.barrier()
             if rank == 3:
                 os._exit(1)
             x.redistribute(mesh, [Replicate(), Shard(0)])
@@ -333,19 +335,32 @@ def dying(rank):
     return said
 
 
-def main():
-    if gloo_world.skipped("following_test"):
-        return 77
-    for world in (4, 8):
-        print(f"{world} processes, (followed, left to PyTorch, with exchanges): {json.dumps(gloo_world.on_ranks(world, train, world)[0])}", flush=True)
-    print(f"compiled, (followed, left to PyTorch): {json.dumps(gloo_world.on_ranks(4, compiled)[0])}", flush=True)
-    print(f"two phases, in up to {max(gloo_world.on_ranks(8, pipelined))} chunks", flush=True)
-    gloo_world.on_ranks(4, behaviour)
-    gloo_world.on_ranks(4, single)
-    gloo_world.on_ranks(4, failing)
-    said = gloo_world.on_ranks(4, dying, dies=3)
+def rank_gone():
+    said = ranks_world.on_ranks(4, dying, dies=3)
     assert said[1].startswith("following the plan: w.gather, step 0 (exchange on mesh): "), said
-    print(f"rank 3 gone, rank 1 says: {said[1].splitlines()[0]}")
+    return f"rank 3 gone, rank 1 says: {said[1].splitlines()[0]}"
+
+
+def trained(world):
+    return f"{world} processes, (followed, left to PyTorch, with exchanges): {json.dumps(ranks_world.on_ranks(world, train, world)[0])}"
+
+
+def held(body):
+    ranks_world.on_ranks(4, body)
+    return f"{body.__name__}: as it must be"
+
+
+PARTS = {"train4": lambda: trained(4), "train8": lambda: trained(8),
+         "compiled": lambda: f"compiled, (followed, left to PyTorch): {json.dumps(ranks_world.on_ranks(4, compiled)[0])}",
+         "pipelined": lambda: f"two phases, in up to {max(ranks_world.on_ranks(8, pipelined))} chunks",
+         "behaviour": lambda: held(behaviour), "single": lambda: held(single), "failing": lambda: held(failing), "dying": rank_gone}
+
+
+def main():
+    if ranks_world.skipped("following_test"):
+        return 77
+    for name in oracle.option("--only", ",".join(PARTS)).split(","):
+        print(PARTS[name](), flush=True)
     print("what is followed is what PyTorch computes, and nothing stays replaced")
     return 0
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Follows the plans of the shared vectors and of captured training steps, shrunk, on 16, 8 and 4 processes of gloo: with collectives only, with
-exchanges, and with two phases over hosts. Data by the meaning of placements, equal to DTensor's own where PyTorch is right; messages,
-bytes and collectives as planned, counted where they are asked for. Needs PyTorch; exits with 77 and says so where it is missing.
+"""Follows the plans of the shared vectors and of captured training steps, shrunk, on 16, 8 and 4 processes of gloo, or 8 and 4 of
+NCCL (MESHPLAN_TEST_WORLD=nccl): with collectives only, with exchanges, and with two phases over hosts. Data by the meaning of placements, equal
+to DTensor's own where PyTorch is right; messages, bytes and collectives as planned, counted where they are asked for. Needs PyTorch; exits with
+77 and says so where it is missing.
 
 usage: following_vectors_test.py [--seed N] [--count N] [--worlds N,N]     N: how many of each; 24 without it, all 240 take long
 """
@@ -13,8 +14,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "capture"))
 import follow_test as oracle  # noqa: E402  tests/capture: data by the meaning of placements
-import gloo_world  # noqa: E402
-
+import ranks_world  # noqa: E402
 
 
 def topologies(world):
@@ -29,7 +29,7 @@ def mesh_of(case, known):
     mesh = case["mesh"]
     key = json.dumps([mesh["shape"], mesh["dim_names"]])
     if key not in known:
-        known[key] = init_device_mesh("cpu", tuple(mesh["shape"]), mesh_dim_names=tuple(mesh["dim_names"]))
+        known[key] = init_device_mesh(ranks_world.device(), tuple(mesh["shape"]), mesh_dim_names=tuple(mesh["dim_names"]))
     return known[key]
 
 
@@ -54,22 +54,19 @@ def planned_messages(document, rank):
 def planned_once(rank, spec):
     """Rank 0's plan, on every rank; None where there is none."""
     import meshplan
-    import torch.distributed as dist
-    box = [None]
+    plan = None
     if rank == 0:
         try:
-            box[0] = json.loads(meshplan.plan(spec))
+            plan = json.loads(meshplan.plan(spec))
         except meshplan.MeshplanError as error:
             assert error.code == 3, f"{spec}: {error}"
-    dist.broadcast_object_list(box, 0)
-    return box[0]
+    return ranks_world.of_first(plan)
 
 
 def follow_case(rank, name, case, topology, seed, known, tally):
     """Every rank's data checked on rank 0; adds to the tally what came up."""
     import meshplan
     import torch
-    import torch.distributed as dist
     import torch.distributed.tensor._redistribute as redistribute
     from meshplan.following import follow
     case = {**case, "tensor": {**case["tensor"], "dtype": "float64"}}
@@ -77,17 +74,17 @@ def follow_case(rank, name, case, topology, seed, known, tally):
     if plan is None:
         tally["no plan"] = tally.get("no plan", 0) + 1
         return
-    data, mesh = oracle.Data(case, seed), mesh_of(case, known)
-    source, target, local = oracle.source_spec(case, mesh), target_spec(case, mesh), data.before[rank]
-    with gloo_world.Counted() as counted, follow(plan) as followed:
+    with torch.device("cpu"):
+        data, mesh = oracle.Data(case, seed), mesh_of(case, known)
+    source, target, local = oracle.source_spec(case, mesh), target_spec(case, mesh), data.before[rank].to(ranks_world.device())
+    with ranks_world.Counted() as counted, follow(plan) as followed:
         after = redistribute.redistribute_local_tensor(local.clone(), source, target)
     moves = source.placements != target.placements or source.shard_order != target.shard_order
     assert followed.summary.followed == followed.summary.asked == moves, f"{name}: {followed}"
     assert (counted.messages, counted.bytes) == planned_messages(plan, rank), f"{name}: {counted.messages} messages, {counted.bytes} bytes"
     less = counted.check(followed.summary)
     assert less == 0 or uneven(case), f"{name}: collectives bring {less} bytes less than planned"
-    everyone = [None] * dist.get_world_size()
-    dist.all_gather_object(everyone, (after, counted.bytes))
+    everyone = ranks_world.of_all((after.cpu(), counted.bytes))
     assert data.is_right({r: a for r, (a, _) in enumerate(everyone)}), f"{name}: wrong data"
     steps = plan["redistributions"][0]["steps"]
     exchanged = sum(s["wire_bytes"] for s in steps if s["op"] == "exchange")
@@ -115,7 +112,8 @@ def torchs_own(case, local, source, target):
     known = case.get("torch", {"greedy": {"numerically_correct": True}})  # the captured ones are even, on which PyTorch is right
     theirs = known["greedy"] if "greedy" in known else known["graph"]
     ops = {p[2:-1] for end in ("src", "dst") for p in case[end]["placements"] if p[0] == "P"}
-    if not theirs.get("numerically_correct") or any(p[0] == "P" for p in case["dst"]["placements"]) or "avg" in ops:  # gloo has no avg
+    if not theirs.get("numerically_correct") or any(p[0] == "P" for p in case["dst"]["placements"]) or (
+            "avg" in ops and ranks_world.BACKEND == "gloo"):  # which has no avg
         return None
     if uneven(case):
         return None
@@ -140,15 +138,15 @@ def body(rank, cases, world, seed):
 
 
 def main():
-    if gloo_world.skipped("following_vectors_test"):
+    if ranks_world.skipped("following_vectors_test"):
         return 77
     cases = [(f"vector {i}", case) for i, case in enumerate(json.loads(oracle.VECTORS.read_text())["cases"])]
     seed, count = int(oracle.option("--seed", 1)), int(oracle.option("--count", 24))
     captured, everything = oracle.captured_cases(), {}
-    for world in map(int, oracle.option("--worlds", "4,8,16").split(",")):
+    for world in map(int, oracle.option("--worlds", "4,8" if ranks_world.ON_GPU else "4,8,16").split(",")):
         chosen = random.Random(seed + world)
         work = [(name, shrunk(case, world)) for kind in (cases, captured) for name, case in chosen.sample(kind, min(count, len(kind)))]
-        for title, tally in gloo_world.on_ranks(world, body, work, world, seed)[0].items():
+        for title, tally in ranks_world.on_ranks(world, body, work, world, seed)[0].items():
             print(f"{world} processes, {title}, {min(count, len(cases))} vectors and {min(count, len(captured))} captured: "
                   + ", ".join(f"{k} {v}" for k, v in sorted(tally.items())), flush=True)
             everything.update(tally)

@@ -13,11 +13,13 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distrib
 from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel, SequenceParallel, loss_parallel,
                                                parallelize_module)
 
+import ranks_world
+
 HIDDEN, TOKENS, VOCABULARY, BATCH = 48, 24, 80, 4
 
 
 def mesh_of(ranks):
-    return init_device_mesh("cpu", (2, ranks // 2), mesh_dim_names=("dp", "tp"))
+    return init_device_mesh(ranks_world.device(), (2, ranks // 2), mesh_dim_names=("dp", "tp"))
 
 
 def descend(weights, loss):
@@ -31,6 +33,10 @@ def descend(weights, loss):
     return [loss.to_local().item(), norm.full_tensor().item()]
 
 
+def normal(*shape):
+    return torch.randn(*shape, device=ranks_world.device())
+
+
 class Gathered:
     """Two layers on DTensors; `step` gives the loss and the norm of all gradients."""
 
@@ -38,8 +44,8 @@ class Gathered:
         torch.manual_seed(7)
         self.mesh = mesh
         shapes = [(4 * HIDDEN, HIDDEN), (HIDDEN, 4 * HIDDEN)] * 2
-        self.weights = [distribute_tensor(torch.randn(s) / 8, mesh, [Shard(0), Shard(i % 2)]).requires_grad_() for i, s in enumerate(shapes)]
-        self.x = distribute_tensor(torch.randn(BATCH, TOKENS, HIDDEN), mesh, [Shard(0), Shard(1)])
+        self.weights = [distribute_tensor(normal(s) / 8, mesh, [Shard(0), Shard(i % 2)]).requires_grad_() for i, s in enumerate(shapes)]
+        self.x = distribute_tensor(normal(BATCH, TOKENS, HIDDEN), mesh, [Shard(0), Shard(1)])
 
     def gathered(self, weight):
         return weight.redistribute(self.mesh, [Replicate(), weight.placements[1]])
@@ -70,21 +76,26 @@ class Context:
     def __init__(self, mesh):
         torch.manual_seed(5)
         self.mesh = mesh
-        self.weights = [distribute_tensor(torch.randn(shape) / 8, mesh, [Shard(0), Replicate()]).requires_grad_()
+        self.weights = [distribute_tensor(normal(shape) / 8, mesh, [Shard(0), Replicate()]).requires_grad_()
                         for shape in [(3 * HIDDEN, HIDDEN), (HIDDEN, HIDDEN)] * 2]
-        self.x = distribute_tensor(torch.randn(BATCH, TOKENS, HIDDEN), mesh, [Shard(0), Shard(1)])
+        self.x = distribute_tensor(normal(BATCH, TOKENS, HIDDEN), mesh, [Shard(0), Shard(1)])
         self.first = mesh.get_local_rank(1) * TOKENS // mesh.size(1)  # token of this rank's part
 
     def attended(self, q, k, v, placements, first):
         """Causal attention of the local queries, which begin at token `first`."""
         q, k, v = (t.to_local(grad_placements=p).transpose(1, 2) for t, p in zip((q, k, v), placements))
-        below = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).tril(first)
+        below = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril(first)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=below)
         return DTensor.from_local(out.transpose(1, 2), self.mesh, placements[0], run_check=False)
 
+    def projected(self, x, weight):
+        """F.linear of local tokens: PyTorch 2.11 flattens no DTensor whose second dim is sharded."""
+        out = F.linear(x.to_local(), weight.to_local(grad_placements=[Partial(), Partial()]))
+        return DTensor.from_local(out, self.mesh, x.placements, run_check=False)
+
     def attention(self, x, weight, by_heads):
         whole, tokens = [Shard(0), Replicate()], [Shard(0), Shard(1)]
-        qkv = F.linear(x, weight).unflatten(2, (3, self.HEADS, HIDDEN // self.HEADS))
+        qkv = self.projected(x, weight).unflatten(2, (3, self.HEADS, HIDDEN // self.HEADS))
         q, k, v = qkv.unbind(2)
         if by_heads:
             heads = [Shard(0), Shard(2)]
@@ -99,7 +110,7 @@ class Context:
         x = self.x
         gather = lambda weight: weight.redistribute(self.mesh, [Replicate(), Replicate()])  # noqa: E731
         for layer, (inner, outer) in enumerate(zip(weights[::2], weights[1::2])):
-            x = x + F.linear(self.attention(x, gather(inner), layer == 1), gather(outer))
+            x = x + self.projected(self.attention(x, gather(inner), layer == 1), gather(outer))
         return (x * x).mean().redistribute(self.mesh, [Replicate(), Replicate()])
 
     def step(self, loss_of=None):
@@ -116,9 +127,9 @@ class Experts:
         torch.manual_seed(9)
         self.mesh = mesh
         shapes = [(HIDDEN, self.EXPERTS), (self.EXPERTS, HIDDEN, 2 * HIDDEN), (self.EXPERTS, 2 * HIDDEN, HIDDEN)] * 2
-        self.weights = [distribute_tensor(torch.randn(s) / 8, mesh, [Shard(len(s) - 2), Shard(0) if len(s) == 3 else Replicate()]).requires_grad_()
+        self.weights = [distribute_tensor(normal(s) / 8, mesh, [Shard(len(s) - 2), Shard(0) if len(s) == 3 else Replicate()]).requires_grad_()
                         for s in shapes]
-        self.x = distribute_tensor(torch.randn(BATCH * TOKENS, HIDDEN), mesh, [Shard(0), Shard(0)])
+        self.x = distribute_tensor(normal(BATCH * TOKENS, HIDDEN), mesh, [Shard(0), Shard(0)])
 
     def layer(self, x, router, up, down):
         spread, at_home = [Shard(1), Shard(1)], [Shard(1), Shard(0)]
@@ -182,7 +193,7 @@ class FsdpTp:
             fully_shard(layer, mesh=mesh["dp"])
         fully_shard(self.model, mesh=mesh["dp"])
         torch.manual_seed(100 + mesh.get_local_rank("dp"))
-        self.tokens = torch.randint(VOCABULARY, (BATCH, TOKENS))
+        self.tokens = torch.randint(VOCABULARY, (BATCH, TOKENS), device=ranks_world.device())
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
 
     def step(self):

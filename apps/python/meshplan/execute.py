@@ -3,9 +3,12 @@ torch.distributed. Every rank of the redistribution calls this at the same time.
 """
 from __future__ import annotations
 
+import collections
+import contextlib
+import hashlib
 import math
 import time
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterator, Optional
 
 import torch
 import torch.distributed as dist
@@ -48,7 +51,8 @@ class Groups:
             return
         group = next((g for g, members in _existing() if members == ranks), None)
         if group is None:
-            group = dist.new_group(list(ranks), use_local_synchronization=True)
+            with _by_members(ranks):
+                group = dist.new_group(list(ranks), use_local_synchronization=True)
         self._found[ranks] = group
 
     def __getitem__(self, ranks: tuple[int, ...]) -> dist.ProcessGroup:
@@ -56,12 +60,56 @@ class Groups:
 
 
 def _existing() -> list[tuple[dist.ProcessGroup, tuple[int, ...]]]:
-    """The groups of the program that serve every device of its default one, with their ranks."""
+    """The groups of the program that serve every device of its default one by the same backend,
+    with their ranks. One of gloo beside NCCL's would take tensors of a GPU too, by the host."""
     default = dist.distributed_c10d._get_default_group()
-    devices = set(default._device_types)
     known = getattr(dist.distributed_c10d._world, "pg_group_ranks", {default: {}})
     return [(group, tuple(sorted(dist.get_process_group_ranks(group)))) for group in known
-            if isinstance(group, dist.ProcessGroup) and devices <= set(group._device_types)]
+            if isinstance(group, dist.ProcessGroup) and _backends(default) <= _backends(group)]
+
+
+def _backends(group: dist.ProcessGroup) -> set[str]:
+    """{"cpu:gloo", "cuda:nccl"}"""
+    return set(str(dist.get_backend_config(group)).split(","))
+
+
+_made: collections.Counter[tuple[int, ...]] = collections.Counter()  # groups by ranks
+
+
+@contextlib.contextmanager
+def _by_members(ranks: tuple[int, ...]) -> Iterator[None]:
+    """While it lasts a new group is made by its members alone, for which PyTorch's
+    use_local_synchronization is not enough. It names the group by how many others the rank is in,
+    which members may differ in, and then wait for each other under different names; and a default
+    group that is bound to a device (`device_id` of init_process_group) has it split off, which
+    waits for all of its ranks."""
+    c10d, _made[ranks] = dist.distributed_c10d, _made[ranks] + 1
+    default = c10d._get_default_group()
+    if not hasattr(c10d, "_process_group_name"):
+        raise RuntimeError(f"PyTorch {torch.__version__} names its groups in a way that meshplan "
+                           "does not know: no distributed_c10d._process_group_name")
+    bound, name_of = getattr(default, "bound_device_id", None), c10d._process_group_name
+    digest = hashlib.sha1(repr(ranks).encode(), usedforsecurity=False).hexdigest()
+    name = f"meshplan_{digest}_{_made[ranks]}"
+    try:
+        c10d._process_group_name = lambda *_, **__: name
+        if bound is not None:
+            default.bound_device_id = None
+        yield
+    finally:
+        c10d._process_group_name = name_of
+        if bound is not None:
+            default.bound_device_id = bound
+
+
+def connect() -> None:
+    """Connects the default group for messages; every rank of the world calls this. The first call
+    of a group of NCCL makes its communicator and waits for all ranks, also for those that have no
+    message in it."""
+    default = dist.distributed_c10d._get_default_group()
+    for device in default._device_types:
+        if type(default) is dist.ProcessGroup and default._get_backend(device).supports_coalescing:
+            dist.all_reduce(torch.zeros(1, device=device))
 
 
 def part_in(flat: torch.Tensor, part: Part) -> torch.Tensor:
@@ -143,11 +191,17 @@ def start(phase: Phase, buffers: Buffers,
         else:
             target = arrives.narrow(0, at, message.count)
             at += message.count
-        operations.append(dist.P2POp(dist.irecv, target, message.peer))
+        operations.append(dist.P2POp(dist.irecv, as_bytes(target), message.peer))
     for message in phase.sends:
         alive.append(outgoing(message, buffers))
-        operations.append(dist.P2POp(dist.isend, alive[-1], message.peer))
+        operations.append(dist.P2POp(dist.isend, as_bytes(alive[-1]), message.peer))
     return dist.batch_isend_irecv(operations) if operations else [], arrives, alive
+
+
+def as_bytes(flat: torch.Tensor) -> torch.Tensor:
+    """The same memory: what is only moved may be of any dtype, also of those that a backend does
+    not know, as NCCL does not know int16."""
+    return flat.view(torch.uint8)
 
 
 def outgoing(message: Message, buffers: Buffers) -> torch.Tensor:
@@ -207,7 +261,7 @@ def all_gather(step: StepRoute, flat: torch.Tensor, group: dist.ProcessGroup) ->
     largest = max([flat.numel()] + [message.count for message in phase.receives])
     padded = flat if flat.numel() == largest else torch.cat(
         [flat, flat.new_zeros(largest - flat.numel())])
-    gathered = waited(ALL_GATHER(padded, 0, group))
+    gathered = waited(ALL_GATHER(as_bytes(padded), 0, group)).view(flat.dtype)
     places = {message.peer: message.parts for message in phase.receives}
     places[dist.get_rank()] = tuple((HELD, move.target) for move in own)
     if all(_lies_at(places.get(rank, ()), index * largest, largest)

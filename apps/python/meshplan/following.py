@@ -30,7 +30,7 @@ import torch.distributed.tensor._redistribute as torch_redistribute
 from torch.distributed._functional_collectives import _are_we_tracing
 from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
 
-from meshplan.execute import DTYPE_NAMES, Groups, run_route
+from meshplan.execute import DTYPE_NAMES, Groups, connect, run_route
 from meshplan.layouts import Layout, PlanMeshes, Question, question_of, step_ranks, whole_entries
 from meshplan.library import MeshplanError, transfers, verify
 from meshplan.routes import Route, StepRoute, route_of
@@ -119,6 +119,7 @@ class Follower:
         if _running is not None:
             raise RuntimeError("a plan is followed already: leave that `with` first")
         self._check_world()
+        connect()
         self._make_groups()
         with contextlib.ExitStack() as stack:
             stack.callback(_set_running, None)

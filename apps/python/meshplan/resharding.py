@@ -79,7 +79,7 @@ def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
     limit = STAGING_BYTES if max_staging_bytes is None else max_staging_bytes
     if _only_recorded(pairs, limit) or not pairs:
         return Resharded(len(pairs))
-    device = pairs[0][1]._local_tensor.device
+    device = _device_of(pairs)
     prepared = _prepare(pairs, plan, bundle, {"max_staging_bytes": limit, "topology": topology},
                         device)
     done, started = Resharded(len(pairs)), time.perf_counter()
@@ -87,7 +87,7 @@ def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
         locals_of = [[t._local_tensor for t in side] for side in zip(*(p[1:] for p in pairs))]
         _check_sizes(prepared, pairs)
         with torch.no_grad(), _inside_recording():
-            counted = Run(prepared, locals_of[0], locals_of[1], _groups).all()
+            counted = Run(prepared, locals_of[0], locals_of[1], _groups, device).all()
         done.rounds, done.messages = prepared.rounds, counted.messages
         done.wire_bytes, done.collectives = counted.wire_bytes, counted.collectives
         done.staging_bytes = counted.staging_bytes
@@ -135,6 +135,14 @@ def _check_pair(name: str, source: DTensor, target: DTensor) -> None:
     memory = [t._local_tensor.untyped_storage().data_ptr() for t in (source, target)]
     if memory[0] == memory[1] and source._local_tensor.numel():
         raise ValueError(f"{name}: before and after share their memory")
+
+
+def _device_of(pairs: list[tuple[str, DTensor, DTensor]]) -> torch.device:
+    """Where messages are made. A rank outside of a mesh holds what no backend of its own may take:
+    an operator's result there is an empty tensor on the CPU."""
+    held = (t._local_tensor for _, *ends in pairs for t in ends)
+    kind = pairs[0][2].device_mesh.device_type
+    return next((t.device for t in held if t.numel()), torch.device(kind))
 
 
 def _only_recorded(pairs: list[tuple[str, DTensor, DTensor]], max_staging_bytes: int) -> bool:
@@ -285,6 +293,7 @@ def _route(document: Mapping[str, Any], bundle: Mapping[str, Any],
         return None
     listed = bundle_transfers(document, bundle["id"], rank)
     route = bundle_route(document, bundle, listed, numbers, rank)
+    route.everyone = everyone
     for ranks in route.groups:
         _groups.prepare(ranks)
     return route

@@ -99,6 +99,7 @@ class BundleRoute:
     last: dict[int, int]  # by tensor: how many steps it takes
     groups: list[tuple[int, ...]]  # that collectives run on, in order; every rank in one makes it
     rounds: int
+    everyone: tuple[int, ...] = ()  # the ranks of all meshes, who agreed; messages go on their group
 
 
 def bundle_named(document: Mapping[str, Any], name: Optional[str]) -> Mapping[str, Any]:

@@ -40,7 +40,7 @@ def view_of(box: torch.Tensor, part: Part) -> torch.Tensor:
 
 class Run:
     """One run of a bundle: `sources` and `targets` are the rank's shards, by number of the tensor.
-    What the rank has no part in may be anything."""
+    What the rank has no part in may be anything. `device` is that of messages."""
 
     def __init__(
         self,
@@ -48,10 +48,13 @@ class Run:
         sources: Sequence[torch.Tensor],
         targets: Sequence[torch.Tensor],
         groups: Groups,
+        device: torch.device,
     ) -> None:
         self.route, self.sources, self.targets = route, sources, targets
         self.groups, self.between, self.counted = groups, dict[Buffer, torch.Tensor](), Counted()
-        self.device = targets[0].device if targets else torch.device("cpu")
+        # Of NCCL a group's first call needs all of its ranks: this one has had it, when they agreed.
+        self.together = groups[route.everyone] if len(route.everyone) > 1 else None
+        self.device = device
 
     def all(self) -> Counted:
         for number, steps in self.route.last.items():
@@ -101,13 +104,16 @@ class Run:
     def post(self, round: Round, operations: list[Any]) -> dict[int, torch.Tensor]:
         """Adds the messages of a round, packed; gives those that come, by peer."""
         messages = {peer: self.message(size) for peer, size in sorted(round.bytes_from.items())}
-        operations += [dist.P2POp(dist.irecv, message, peer) for peer, message in messages.items()]
+        operations += [
+            dist.P2POp(dist.irecv, message, peer, self.together)
+            for peer, message in messages.items()
+        ]
         for peer in sorted(round.sends):
             message = self.message(round.bytes_to[peer])
             for buffer, part, at, dtype in round.sends[peer]:
                 source = view_of(self.buffer(buffer), part)
                 _cell(message, at, part, TORCH_DTYPES[dtype]).copy_(source)
-            operations.append(dist.P2POp(dist.isend, message, peer))
+            operations.append(dist.P2POp(dist.isend, message, peer, self.together))
         self.counted.messages += len(messages)
         self.counted.sent_messages += len(round.sends)
         self.counted.wire_bytes += sum(round.bytes_from.values())
