@@ -293,6 +293,51 @@ def single(rank):
     return True
 
 
+class PretendedEvent:
+    """torch.cuda.Event of a GPU whose work ends when somebody waits for it; all that it is asked is counted."""
+    marked, waits = 0, 0
+
+    def __init__(self, enable_timing):
+        assert enable_timing
+        self.over = False
+
+    def record(self):
+        PretendedEvent.marked += 1
+        self.at = 5.0 * PretendedEvent.marked
+
+    def query(self):
+        return self.over
+
+    def synchronize(self):
+        PretendedEvent.waits += 1
+        self.over = True
+
+    def elapsed_time(self, last):
+        assert last.over
+        return last.at - self.at
+
+
+def timed():
+    """What takes place on a GPU is timed by its events: nothing waits before the sum is asked for, and what a graph captures has no time."""
+    import torch
+    from meshplan.timing import Span, Total
+    own = torch.cuda.Event, torch.cuda.is_current_stream_capturing
+    try:
+        torch.cuda.Event, torch.cuda.is_current_stream_capturing = PretendedEvent, lambda: False
+        gpu, total = torch.device("cuda", 0), Total()
+        for _ in range(100):
+            total.add(Span(gpu).stop())
+        assert PretendedEvent.waits == 0, PretendedEvent.waits
+        assert abs(total.seconds - 0.5) < 1e-9 and PretendedEvent.waits == 100, (total.seconds, PretendedEvent.waits)
+        assert total.seconds == total.seconds and PretendedEvent.waits == 100
+        torch.cuda.is_current_stream_capturing = lambda: True
+        assert Span(gpu).stop().seconds == 0 and PretendedEvent.marked == 200
+    finally:
+        torch.cuda.Event, torch.cuda.is_current_stream_capturing = own
+    assert 0 <= Span(torch.device("cpu")).stop().seconds < 10
+    return "by events of the GPU, read when asked for"
+
+
 def failing(rank):
     """A rank whose shard is not what the plan says: the message has the plan's step."""
     import meshplan
@@ -353,7 +398,8 @@ def held(body):
 PARTS = {"train4": lambda: trained(4), "train8": lambda: trained(8),
          "compiled": lambda: f"compiled, (followed, left to PyTorch): {json.dumps(ranks_world.on_ranks(4, compiled)[0])}",
          "pipelined": lambda: f"two phases, in up to {max(ranks_world.on_ranks(8, pipelined))} chunks",
-         "behaviour": lambda: held(behaviour), "single": lambda: held(single), "failing": lambda: held(failing), "dying": rank_gone}
+         "behaviour": lambda: held(behaviour), "single": lambda: held(single), "failing": lambda: held(failing), "dying": rank_gone,
+         "timed": timed}
 
 
 def main():

@@ -7,7 +7,6 @@ import collections
 import contextlib
 import hashlib
 import math
-import time
 from typing import Any, Callable, Iterator, Optional
 
 import torch
@@ -15,6 +14,7 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as funcol
 
 from meshplan.routes import FETCHED, HELD, PACKED, Message, Part, Phase, Route, StepRoute
+from meshplan.timing import Span
 
 TORCH_DTYPES = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16,
                 "float16": torch.float16, "float8_e4m3": torch.float8_e4m3fn,
@@ -30,7 +30,7 @@ ALL_GATHER = getattr(funcol, "all_gather_single", None) or funcol.all_gather_ten
 REDUCE_SCATTER = getattr(funcol, "reduce_scatter_single", None) or funcol.reduce_scatter_tensor
 
 Buffers = dict[str, torch.Tensor]  # flat, by name
-Clock = Callable[[StepRoute, float], None]
+Clock = Callable[[StepRoute, Span], None]
 
 
 class StepError(RuntimeError):
@@ -122,13 +122,13 @@ def run_route(route: Route, local: torch.Tensor, shape: tuple[int, ...], groups:
     """The rank's shard of `shape` after all steps, from its shard before; never an alias of it."""
     dtype, flat = local.dtype, local.contiguous().view(-1)
     for step in route.steps:
-        started = time.perf_counter()
+        span = Span(flat.device)
         try:
             flat = run_step(step, flat, groups)
         except Exception as error:
             raise StepError(f"following the plan: {step.name}: {error}") from error
         if clock is not None:
-            clock(step, time.perf_counter() - started)
+            clock(step, span.stop())
     if flat.untyped_storage().data_ptr() == local.untyped_storage().data_ptr():
         flat = flat.clone()
     return flat.to(dtype).view(shape)

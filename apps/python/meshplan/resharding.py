@@ -15,7 +15,6 @@ import functools
 import hashlib
 import json
 import sys
-import time
 from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
 import torch
@@ -31,6 +30,7 @@ from meshplan.library import bundle_transfers
 from meshplan.library import plan as plan_of_spec
 from meshplan.rounds import BundleRoute, Buffer, bundle_named, bundle_route
 from meshplan.run_rounds import Run
+from meshplan.timing import Span
 
 Tensors = Union[DTensor, Sequence[DTensor], Mapping[str, DTensor]]
 STAGING_BYTES = 2 << 30  # default limit, as a spec's bundles have it
@@ -48,7 +48,12 @@ class Resharded:
     collectives: int = 0    # beside messages
     # The most that lay in packed messages, sent and received, and in boxes between two steps.
     staging_bytes: int = 0
-    seconds: float = 0.0
+    span: Optional[Span] = None  # none: nothing ran
+
+    @property
+    def seconds(self) -> float:
+        """Of its work on the device; waits for its end."""
+        return self.span.seconds if self.span else 0.0
 
     def __str__(self) -> str:
         beside = f" beside {self.collectives:,} collectives" if self.collectives else ""
@@ -82,7 +87,7 @@ def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
     device = _device_of(pairs)
     prepared = _prepare(pairs, plan, bundle, {"max_staging_bytes": limit, "topology": topology},
                         device)
-    done, started = Resharded(len(pairs)), time.perf_counter()
+    done, span = Resharded(len(pairs)), Span(device)
     if prepared is not None:
         locals_of = [[t._local_tensor for t in side] for side in zip(*(p[1:] for p in pairs))]
         _check_sizes(prepared, pairs)
@@ -91,7 +96,7 @@ def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
         done.rounds, done.messages = prepared.rounds, counted.messages
         done.wire_bytes, done.collectives = counted.wire_bytes, counted.collectives
         done.staging_bytes = counted.staging_bytes
-    done.seconds = time.perf_counter() - started
+    done.span = span.stop()
     return done
 
 

@@ -5,6 +5,7 @@ import dataclasses
 from typing import Any, Mapping
 
 from meshplan.routes import Route, StepRoute
+from meshplan.timing import Span, Total
 
 
 @dataclasses.dataclass
@@ -13,7 +14,7 @@ class StepTimes:
 
     route: StepRoute
     times: int = 0
-    seconds: float = 0.0
+    took: Total = dataclasses.field(default_factory=Total)
 
 
 class Summary:
@@ -37,10 +38,10 @@ class Summary:
         self.followed += 1
         self.ids[route.id] = self.ids.get(route.id, 0) + 1
 
-    def step(self, step: StepRoute, seconds: float) -> None:
+    def step(self, step: StepRoute, span: Span) -> None:
         at = self._steps.setdefault(id(step), StepTimes(step))
         at.times += 1
-        at.seconds += seconds
+        at.took.add(span)
         self.messages += step.messages
         self.wire_bytes += step.wire_bytes
 
@@ -61,7 +62,7 @@ class Summary:
 
     def __str__(self) -> str:
         predicted = sum(s.route.predicted_ns * s.times for s in self.steps()) / 1e6
-        measured = sum(s.seconds for s in self.steps()) * 1e3
+        measured = sum(s.took.seconds for s in self.steps()) * 1e3
         lines = [f"followed {self.followed:,} of {self.asked:,} redistributions: "
                  f"{measured:,.3f} ms measured, {predicted:,.3f} ms predicted, "
                  f"{self.wire_bytes:,} bytes received in {self.messages:,} messages"]
@@ -72,7 +73,7 @@ class Summary:
                          "returned")
         for step in self.steps():
             lines.append(f"  {step.route.name}, {step.times:,} times: "
-                         f"{step.seconds / step.times * 1e3:,.3f} ms, predicted "
+                         f"{step.took.seconds / step.times * 1e3:,.3f} ms, predicted "
                          f"{step.route.predicted_ns / 1e6:,.3f} ms")
         lines += [f"  not followed, {times:,} times: {reason}"
                   for reason, times in self.not_followed.items()]
