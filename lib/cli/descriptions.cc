@@ -151,7 +151,7 @@ const std::vector<CommandDescription>& command_descriptions() {
         {"--nccl-tests", "FILE",
          "write the measured steps in nccl-tests' JSON form (with --measure)"},
         {"--register", "none|local|symmetric", "registration of buffers (nccl)"},
-        {"--graph", "", "also run each redistribution as one CUDA graph, and time that (nccl)"}}},
+        {"--graph", "", "also run each redistribution as a CUDA graph; --measure times it and its steps so (nccl)"}}},
       {"transfers",
        "PLAN [ID...]",
        "list what every rank sends and receives: box, peer, place in the buffers, bytes",

@@ -2,7 +2,9 @@
 // the topology.
 //
 // A step is timed from a barrier to its end on the slowest rank; a whole redistribution from
-// barrier to barrier (with ReplayOptions::graph, as one recorded graph). Every plan is checked on
+// barrier to barrier. With ReplayOptions::graph both are recorded graphs; without, a step over NCCL
+// has the start of a thread in it, which NCCL needs for calls that do not block
+// (testdata/results/nccl.txt: 50 us for two ranks of a process). Every plan is checked on
 // exact data before it is timed. Sizes and bandwidths follow nccl-tests:
 //
 //   op               size (bytes)                           busbw / algbw       algbw = size / time

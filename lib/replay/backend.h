@@ -35,8 +35,8 @@ using OpenBackend = Result<Backend> (*)(const BackendQuestion& question);
 
 // Defined by every module and looked up by name. Only the name has C linkage: the function returns
 // a C++ object. The number changes with any of these types.
-extern "C" __attribute__((visibility("default"))) const OpenBackend meshplan_open_backend_5;
-inline constexpr const char* open_backend_symbol = "meshplan_open_backend_5";
+extern "C" __attribute__((visibility("default"))) const OpenBackend meshplan_open_backend_6;
+inline constexpr const char* open_backend_symbol = "meshplan_open_backend_6";
 
 // The folders searched for modules: MESHPLAN_BACKENDS if set, else the folder of the program and
 // ../lib/meshplan next to it. Empty if the program does not know its own path: modules are never

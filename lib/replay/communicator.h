@@ -91,6 +91,11 @@ class Communicator {
   // after the other. Every process makes the same calls in the same order.
   virtual Status run_together(const std::vector<Call>& calls, Deadline deadline);
 
+  // Waits until what Device::run_recorded has started is done.
+  virtual Status wait_for_recorded(const std::string& /*place*/, Deadline /*deadline*/) {
+    return Done{};
+  }
+
   // Barrier with a deadline; if it is missed, the error names the missing processes and `place`.
   virtual Status barrier_with_deadline(const std::string& place, Deadline deadline) = 0;
   // Barrier of the library, for timing.

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 
 #include "base/result.h"
@@ -77,11 +78,13 @@ class Device {
   virtual Status synchronise() = 0;
 
   // Records the work that `enqueue` submits, including calls of the communicator, instead of
-  // running it (a CUDA graph). False if not supported. The recording is kept until the next one or
-  // `reset`.
-  virtual Result<bool> record(const std::function<Status()>& /*enqueue*/) { return false; }
-  // Starts the recorded work.
-  virtual Status run_recorded() { return Done{}; }
+  // running it (a CUDA graph): the number of the recording, which is kept until `reset`; null if
+  // not supported.
+  virtual Result<std::optional<int64_t>> record(const std::function<Status()>& /*enqueue*/) {
+    return std::optional<int64_t>();
+  }
+  // Starts the work of a recording.
+  virtual Status run_recorded(int64_t /*number*/) { return Done{}; }
 
   // Writes the guards on both sides of a buffer of this size.
   virtual Status guard(int32_t rank, std::byte* data, int64_t bytes) = 0;

@@ -45,6 +45,8 @@ class RedistributionRun {
   [[nodiscard]] Status run_step(size_t step);
   // Starts all steps as one recorded graph (ReplayOptions::graph); the first call records it.
   [[nodiscard]] Status run_recorded();
+  // The same of one step, to its end.
+  [[nodiscard]] Status run_recorded_step(size_t step);
   // Runs all steps with poison, guards and a final check. If an element is wrong on any rank, runs
   // again with a check after every step to find the first wrong step.
   [[nodiscard]] Result<RedistributionReport> run_and_check();

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,9 @@ struct RedistributionRun::Inside {
   std::vector<int32_t> local_number;
   std::shared_ptr<const DataTable> table;
   std::string digest_text;
-  uint64_t salt = 0;  // from the id
-  bool recorded = false;
+  uint64_t salt = 0;                // from the id
+  std::optional<int64_t> recorded;  // by Device::record: all steps
+  std::vector<std::optional<int64_t>> recorded_steps;
   std::vector<std::vector<size_t>> local_slots;  // by state: the local slots
 
   [[nodiscard]] Deadline deadline() const {
@@ -80,7 +82,8 @@ struct RedistributionRun::Inside {
   Status inject(size_t state) const;
   Status run_prepared(const PreparedStep& step) const;
   Status run_all() const;
-  Status run_recorded();
+  // Starts these steps as the recording of this number; makes it first where there is none.
+  Status run_recorded(std::span<const PreparedStep> steps, std::optional<int64_t>& number) const;
   Status check_recorded(RedistributionReport& report);
   Status find_first_wrong(RedistributionReport& report) const;
   Result<int64_t> everyones_sum(int64_t value) const;

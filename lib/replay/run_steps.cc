@@ -103,7 +103,16 @@ const Call* RedistributionRun::bare_call(size_t step) const {
   return nullptr;
 }
 
-Status RedistributionRun::run_recorded() { return inside_->run_recorded(); }
+Status RedistributionRun::run_recorded() {
+  return inside_->run_recorded(inside_->prepared, inside_->recorded);
+}
+Status RedistributionRun::run_recorded_step(size_t step) {
+  inside_->recorded_steps.resize(steps());
+  const std::string place = place_of(*inside_->r, step);
+  auto started =
+      inside_->run_recorded({&inside_->prepared[step], 1}, inside_->recorded_steps[step]);
+  return started ? inside_->q.communicator->wait_for_recorded(place, inside_->deadline()) : started;
+}
 Status RedistributionRun::run_step(size_t step) {
   return inside_->run_prepared(inside_->prepared[step]);
 }
@@ -148,10 +157,11 @@ Status RedistributionRun::Inside::run_all() const {
   return Done{};
 }
 
-Status RedistributionRun::Inside::run_recorded() {
-  if (!recorded) {
-    auto made = q.device->record([&]() -> Status {
-      for (const PreparedStep& step : prepared) {
+Status RedistributionRun::Inside::run_recorded(std::span<const PreparedStep> steps,
+                                               std::optional<int64_t>& number) const {
+  if (!number) {
+    const auto made = q.device->record([&]() -> Status {
+      for (const PreparedStep& step : steps) {
         if (auto done = run_prepared(step); !done) return done;
       }
       return Done{};
@@ -161,9 +171,9 @@ Status RedistributionRun::Inside::run_recorded() {
       return bad_input("--graph: the " + q.communicator->name() +
                        " backend does not support graphs here; omit it");
     }
-    recorded = true;
+    number = *made;
   }
-  return q.device->run_recorded();
+  return q.device->run_recorded(*number);
 }
 
 // Run the same steps again as a graph, into poisoned buffers.
@@ -172,7 +182,7 @@ Status RedistributionRun::Inside::check_recorded(RedistributionReport& report) {
     if (auto done = poison(i); !done) return done;
   }
   if (auto done = q.device->synchronise(); !done) return done;
-  if (auto done = run_recorded(); !done) return done;
+  if (auto done = run_recorded(prepared, recorded); !done) return done;
   if (auto done = q.communicator->barrier(deadline()); !done) return done;
   if (auto done = check_guards(held_boxes.size() - 1, report); !done) return done;
   return check_state(held_boxes.size() - 1, std::ssize(r->steps) - 1, report);

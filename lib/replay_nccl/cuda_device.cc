@@ -155,8 +155,8 @@ class CudaDevice final : public GpuDevice {
   }
 
   void reset() override {
+    forget_recorded();
     for (auto& [rank, place] : places_) {
-      forget(place);
       for (Slab& slab : place.slabs) slab.used = 0;
       place.current = 0;
     }
@@ -226,9 +226,8 @@ class CudaDevice final : public GpuDevice {
 
   // What each rank's main stream gets becomes one graph, with what streams get that `order` forks
   // from it; they have to be joined to it again.
-  Result<bool> record(const std::function<Status()>& enqueue) override {
+  Result<std::optional<int64_t>> record(const std::function<Status()>& enqueue) override {
     for (auto& [rank, place] : places_) {
-      forget(place);
       if (auto done = good(cudaSetDevice(place.gpu), "select a GPU"); !done) return done.error();
       if (auto done = good(cudaStreamBeginCapture(place.own(), cudaStreamCaptureModeThreadLocal),
                            "begin a graph");
@@ -238,23 +237,27 @@ class CudaDevice final : public GpuDevice {
     recording_ = true;
     Status status = enqueue();
     recording_ = false;
+    const int64_t number = recordings_++;
     for (auto& [rank, place] : places_) {
       cudaGraph_t graph = nullptr;
+      cudaGraphExec_t ready = nullptr;
       (void)cudaSetDevice(place.gpu);
       Status ended = good(cudaStreamEndCapture(place.own(), &graph), "end a graph");
       if (status && ended)
-        ended = good(cudaGraphInstantiate(&place.recorded, graph, 0), "make a graph ready");
+        ended = good(cudaGraphInstantiate(&ready, graph, 0), "make a graph ready");
       if (graph != nullptr) (void)cudaGraphDestroy(graph);
       if (status && !ended) status = ended;
+      place.recorded.push_back(ready);
     }
     if (!status) return status.error();
-    return true;
+    return std::optional<int64_t>(number);
   }
 
-  Status run_recorded() override {
+  Status run_recorded(int64_t number) override {
     for (auto& [rank, place] : places_) {
       if (auto done = good(cudaSetDevice(place.gpu), "select a GPU"); !done) return done;
-      if (auto done = good(cudaGraphLaunch(place.recorded, place.own()), "start a graph"); !done)
+      cudaGraphExec_t graph = place.recorded[static_cast<size_t>(number)];
+      if (auto done = good(cudaGraphLaunch(graph, place.own()), "start a graph"); !done)
         return done;
     }
     return Done{};
@@ -265,6 +268,7 @@ class CudaDevice final : public GpuDevice {
       (void)cudaSetDevice(place.gpu);
       forget(place);
     }
+    recordings_ = 0;
   }
   void take_memory_from(GpuMemory memory) override { memory_ = std::move(memory); }
   [[nodiscard]] std::vector<GpuSlab> slabs(int32_t rank) const override {
@@ -382,13 +386,15 @@ class CudaDevice final : public GpuDevice {
     std::vector<Slab> slabs;
     size_t current = 0;
     std::map<int, Slab> scratch;
-    cudaGraphExec_t recorded = nullptr;
+    std::vector<cudaGraphExec_t> recorded;  // by number
     [[nodiscard]] cudaStream_t own() const { return streams[main_stream].stream; }
   };
 
   static void forget(Place& place) {
-    if (place.recorded != nullptr) (void)cudaGraphExecDestroy(place.recorded);
-    place.recorded = nullptr;
+    for (cudaGraphExec_t graph : place.recorded) {
+      if (graph != nullptr) (void)cudaGraphExecDestroy(graph);
+    }
+    place.recorded.clear();
   }
 
   Status get_slab(int32_t rank, int64_t need, Slab& slab) const {
@@ -455,6 +461,7 @@ class CudaDevice final : public GpuDevice {
   std::map<std::pair<int32_t, const std::byte*>, const std::byte*> tables_;
   GpuMemory memory_;
   bool recording_ = false;
+  int64_t recordings_ = 0;
   GpuCounts counts_;
   int runtime_ = 0;
   int driver_ = 0;

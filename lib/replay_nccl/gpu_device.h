@@ -53,7 +53,7 @@ class GpuDevice : public Device {
   virtual void take_memory_from(GpuMemory memory) = 0;
   // The slabs of a rank, in the order of their making; they stay until the device ends.
   [[nodiscard]] virtual std::vector<GpuSlab> slabs(int32_t rank) const = 0;
-  // Ends what `record` made. NCCL closes no communicator of which a graph holds calls.
+  // Ends all that `record` made. NCCL closes no communicator of which a graph holds calls.
   virtual void forget_recorded() = 0;
   // Inside Device::record: enqueued work does not run now, so waiting for it is an error.
   [[nodiscard]] virtual bool recording() const = 0;

@@ -44,6 +44,6 @@ Result<Backend> open_nccl_backend(const BackendQuestion& question) {
 
 }  // namespace
 
-const OpenBackend meshplan_open_backend_5 = open_nccl_backend;
+const OpenBackend meshplan_open_backend_6 = open_nccl_backend;
 
 }  // namespace meshplan

@@ -129,6 +129,10 @@ class NcclCommunicator final : public Communicator {
     return Done{};
   }
 
+  Status wait_for_recorded(const std::string& place, Deadline deadline) override {
+    const Watch watch(*this, place, deadline);
+    return wait(place, deadline);
+  }
   Status barrier_with_deadline(const std::string& place, Deadline deadline) override {
     if (!several()) return Done{};
     const Watch watch(*this, place, deadline);
@@ -274,16 +278,9 @@ class NcclCommunicator final : public Communicator {
   [[nodiscard]] bool several() const { return q_.rendezvous.processes > 1; }
 
   static std::string own_name(const NcclQuestion& q) {
-    if (q.rendezvous.processes == 1) return "all ranks";
-    const auto p = static_cast<size_t>(q.rendezvous.process);
-    return p < q.global_ids.size() ? "rank " + std::to_string(q.global_ids[p])
-                                   : "process " + std::to_string(p);
+    return q.rendezvous.processes == 1 ? "all ranks" : process_name(q, q.rendezvous.process);
   }
-  [[nodiscard]] std::string rank_text(int32_t rank) const {
-    const auto r = static_cast<size_t>(rank);
-    return r < q_.global_ids.size() ? "rank " + std::to_string(q_.global_ids[r])
-                                    : "process " + std::to_string(rank);
-  }
+  [[nodiscard]] std::string rank_text(int32_t rank) const { return process_name(q_, rank); }
 
   // A watched section; not nested.
   struct Watch {

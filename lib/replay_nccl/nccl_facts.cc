@@ -33,6 +33,12 @@ NcclFacts nccl_facts(const NcclQuestion& question) {
   return facts;
 }
 
+std::string process_name(const NcclQuestion& question, int64_t process) {
+  const auto p = static_cast<size_t>(process);
+  return p < question.global_ids.size() ? "rank " + std::to_string(question.global_ids[p])
+                                        : "process " + std::to_string(process);
+}
+
 std::vector<std::pair<std::string, std::string>> facts_of_all(
     const NcclQuestion& question, const std::vector<std::string>& places) {
   auto out = nccl_facts(question).shared;

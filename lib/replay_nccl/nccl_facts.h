@@ -14,6 +14,8 @@ struct NcclFacts {
   std::string place;                                        // host and GPUs of this one
 };
 [[nodiscard]] NcclFacts nccl_facts(const NcclQuestion& question);
+// "rank 12", by its global id; "process 9": one that stands by.
+[[nodiscard]] std::string process_name(const NcclQuestion& question, int64_t process);
 // With the places of all processes, and whether ranks share a GPU.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> facts_of_all(
     const NcclQuestion& question, const std::vector<std::string>& places);

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
+
 #include "fake_cuda.h"
 #include "variable.h"
 
@@ -21,6 +23,32 @@ TEST_CASE("buffers, tables, scratch and streams are given back") {
     CHECK(alive_on_fake_cuda() > 0);
   }
   CHECK(alive_on_fake_cuda() == 0);
+}
+
+TEST_CASE("every recording runs by its number, whatever was recorded after it") {
+  auto device = std::move(open_cuda({0}, 0).value());
+  std::byte* first = device->allocate(0, 8).value();
+  std::byte* second = device->allocate(0, 8).value();
+  std::vector<int64_t> numbers;
+  for (std::byte* data : {first, second}) {
+    const auto made = device->record([&] { return device->poison(0, data, 8); });
+    REQUIRE((made.ok() && made->has_value()));
+    numbers.push_back(**made);
+  }
+  const std::byte nothing[8] = {};
+  auto written = [&](const std::byte* data) {
+    std::byte found[8];
+    (void)device->read(0, data, found, 8).value();
+    return std::memcmp(found, nothing, 8) != 0;
+  };
+  for (size_t run : {size_t{0}, size_t{1}, size_t{0}}) {
+    for (std::byte* data : {first, second}) (void)device->write(0, nothing, data, 8).value();
+    CHECK(device->run_recorded(numbers[run]).ok());
+    CHECK(written(first) == (run == 0));
+    CHECK(written(second) == (run == 1));
+  }
+  device->reset();
+  CHECK(device->record([] { return Status(Done{}); })->value() == 0);
 }
 
 TEST_CASE("ranks go round the GPUs, each with a stream of its own GPU") {

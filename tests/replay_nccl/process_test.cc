@@ -129,6 +129,7 @@ TEST_CASE("measured over processes, as steps and as one graph, and calibrated") 
     // The graph's run is checked as well: twice the elements.
     CHECK(r.at("checked").get<int64_t>() > 0);
     CHECK(r.at("time").at("samples_ns").size() == 4);
+    for (const auto& step : r.at("steps")) CHECK(step.at("time").at("samples_ns").size() == 4);
   }
   CHECK(nlohmann::json::parse(text_of("nccl_process.tests.json")).at("results").size() > 1);
   CHECK(nlohmann::json::parse(text_of("nccl_process.trace.json")).at("traceEvents").size() > 4);
@@ -136,6 +137,15 @@ TEST_CASE("measured over processes, as steps and as one graph, and calibrated") 
   CHECK_MESSAGE(fitted.code == 0, fitted.all());
   const Outcome planned = run_meshplan("plan nccl_process.json --topology nccl_process.topology.json -q -o nccl_process.again.json");
   CHECK_MESSAGE(planned.code == 0, planned.all());
+}
+
+TEST_CASE("two plans in turns, as graphs, each by its own") {
+  const std::string plan = plan_file();
+  const Outcome cheaper = run_meshplan("plan nccl_process.json --planner optimal -q -o nccl_process.optimal.plan.json");
+  REQUIRE_MESSAGE(cheaper.code == 0, cheaper.all());
+  const Outcome outcome =
+      run_meshplan("run " + plan + " --backend nccl --launch 4 --graph --repeat 3 --against nccl_process.optimal.plan.json");
+  CHECK_MESSAGE(outcome.code == 0, outcome.all());
 }
 
 TEST_CASE("ranks that share a GPU: right, and the report says that its times mean nothing, so that none is calibrated with") {
