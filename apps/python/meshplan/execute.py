@@ -122,12 +122,12 @@ def run_route(route: Route, local: torch.Tensor, shape: tuple[int, ...], groups:
     """The rank's shard of `shape` after all steps, from its shard before; never an alias of it."""
     dtype, flat = local.dtype, local.contiguous().view(-1)
     for step in route.steps:
-        span = Span(flat.device)
+        span = Span(flat.device) if clock is not None else None
         try:
             flat = run_step(step, flat, groups)
         except Exception as error:
             raise StepError(f"following the plan: {step.name}: {error}") from error
-        if clock is not None:
+        if clock is not None and span is not None:
             clock(step, span.stop())
     if flat.untyped_storage().data_ptr() == local.untyped_storage().data_ptr():
         flat = flat.clone()

@@ -2,6 +2,7 @@
 nothing waits until somebody asks."""
 from __future__ import annotations
 
+import collections
 import time
 from typing import Any, Optional
 
@@ -56,23 +57,20 @@ def _marked() -> Any:
 
 
 class Total:
-    """Seconds of any number of spans; those that are over keep nothing of the GPU's."""
+    """Seconds of any number of spans of one stream; those that are over keep nothing of the GPU's."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
-        self._open: list[Span] = []
+        self._open = collections.deque[Span]()
 
     def add(self, span: Span) -> None:
         self._open.append(span)
-        if len(self._open) > 64:
-            self._close([s for s in self._open if s.over])
-
-    def _close(self, spans: list[Span]) -> None:
-        self._seconds += sum(s.seconds for s in spans)
-        self._open = [s for s in self._open if s not in spans]
+        while self._open and self._open[0].over:
+            self._seconds += self._open.popleft().seconds
 
     @property
     def seconds(self) -> float:
         """Waits for the end of all of them."""
-        self._close(self._open)
+        while self._open:
+            self._seconds += self._open.popleft().seconds
         return self._seconds
