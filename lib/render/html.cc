@@ -97,6 +97,7 @@ class PlanPage {
     const std::vector<StepSenders> senders = senders_of(plan_, r, {grids.begin() + 1, grids.end()});
     out_ += "<section class=\"plan\" id=\"plan" + std::to_string(at) + "\">\n<p><code>" +
             escape_html(r.trace) + "</code></p>\n";
+    list(notes_below(r, options_.detail));
     for (size_t i = 0; i < frames.size(); ++i) {
       const bool source = i == 0;
       const bool stays = source || frames[i].mesh == frames[i - 1].mesh;
@@ -108,6 +109,14 @@ class PlanPage {
                       : picture({&grids[i - 1], &grids[i]}, r.request.tensor.shape, shown, from));
     }
     out_ += "</section>\n";
+  }
+
+  // None where there is nothing to say.
+  void list(const std::vector<std::string>& notes) {
+    if (notes.empty()) return;
+    out_ += "<ul>\n";
+    for (const std::string& note : notes) out_ += "<li>" + escape_html(note) + "</li>\n";
+    out_ += "</ul>\n";
   }
 
   // One frame, or that before a step and that after it: above one another where they are low.
@@ -174,6 +183,7 @@ class PlanPage {
       out_ += "</tr>\n";
     }
     out_ += "</tbody></table></div>\n";
+    list(audit_lines(plan_, options_));
     if (chosen_.size() < plan_.redistributions.size()) {
       out_ += "<p>" +
               with_commas(static_cast<int64_t>(plan_.redistributions.size() - chosen_.size())) +

@@ -13,31 +13,6 @@ std::string mesh_title(const Plan& plan, const Mesh& mesh) {
                                                                : "mesh " + mesh.name + ": ";
 }
 
-// What is said below the steps: what was asked for when planning (--audit, --alternatives), and
-// with --detail full how reductions run.
-std::string notes_of(const PlannedRedistribution& r, Detail detail) {
-  std::string text;
-  const auto note_line = [&](const std::string& note) {
-    text += "  " + one_line(r.request.id + ": " + note) + "\n";
-  };
-  for (const ReductionNote& note : r.reductions) {
-    if (detail != Detail::full) break;
-    note_line("the reduction over " + join(note.dims, ", ") + " runs in " +
-              std::to_string(note.collectives) +
-              (note.collectives == 1 ? " collective: " : " collectives: ") + note.nesting);
-  }
-  for (const AuditFinding& finding : r.audit) note_line(finding.code + " " + finding.message);
-  for (const Alternative& other : r.alternatives) {
-    note_line("instead " + other.trace + ": " + human_bytes(other.totals.wire_bytes) + ", " +
-              human_ns(ns_of_ps(other.totals.predicted_ps)));
-  }
-  if (r.proven_gap_ps > 0 && detail == Detail::full) {
-    note_line("the search was limited (" + to_text(r.shortcuts) + "); the best is at most " +
-              human_ns(ns_of_ps(r.proven_gap_ps)) + " faster");
-  }
-  return text;
-}
-
 }  // namespace
 
 std::string render_plan_text(const Plan& plan, const ShowOptions& options) {
@@ -52,11 +27,14 @@ std::string render_plan_text(const Plan& plan, const ShowOptions& options) {
       style);
   if (options.detail != Detail::summary) {
     std::string notes;
+    const auto add_notes = [&](const PlannedRedistribution& r) {
+      for (const std::string& note : notes_below(r, options.detail))
+        notes += "  " + one_line(r.request.id + ": " + note) + "\n";
+    };
     const std::vector<size_t> chosen = chosen_redistributions(plan, options);
     const std::vector<size_t> repeated = repeated_by(plan, chosen);
     for (size_t c = 0; c < chosen.size(); ++c) {
-      if (repeated[c] == chosen[c])
-        notes += notes_of(plan.redistributions[chosen[c]], options.detail);
+      if (repeated[c] == chosen[c]) add_notes(plan.redistributions[chosen[c]]);
     }
     if (!notes.empty()) out += "\n" + notes;
   }

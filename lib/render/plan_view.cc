@@ -391,6 +391,26 @@ std::string found_text(std::string_view code, const Found& found) {
 
 }  // namespace
 
+std::vector<std::string> notes_below(const PlannedRedistribution& r, Detail detail) {
+  std::vector<std::string> notes;
+  for (const ReductionNote& note : r.reductions) {
+    if (detail != Detail::full) break;
+    notes.push_back("the reduction over " + join(note.dims, ", ") + " runs in " +
+                    std::to_string(note.collectives) +
+                    (note.collectives == 1 ? " collective: " : " collectives: ") + note.nesting);
+  }
+  for (const AuditFinding& finding : r.audit) notes.push_back(finding.code + " " + finding.message);
+  for (const Alternative& other : r.alternatives) {
+    notes.push_back("instead " + other.trace + ": " + human_bytes(other.totals.wire_bytes) + ", " +
+                    human_ns(ns_of_ps(other.totals.predicted_ps)));
+  }
+  if (r.proven_gap_ps > 0 && detail == Detail::full) {
+    notes.push_back("the search was limited (" + to_text(r.shortcuts) + "); the best is at most " +
+                    human_ns(ns_of_ps(r.proven_gap_ps)) + " faster");
+  }
+  return notes;
+}
+
 std::vector<std::string> audit_lines(const Plan& plan, const ShowOptions& options) {
   std::vector<std::string> lines;
   if (const Found torch = found_in(plan, "A0408"); torch.redistributions > 0) {

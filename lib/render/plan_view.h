@@ -66,6 +66,10 @@ struct ShowOptions {
 // "47 collectives (61 unmerged), 4.12 GiB received by a rank (4.13 GiB unmerged, at least 2.95
 // GiB), 45.0 ms predicted (at least 31.2 ms)"
 [[nodiscard]] std::string summary_line(const Plan& plan, const ShowOptions& options);
+// What is said below the steps: what was asked for when planning (--audit, --alternatives), and
+// with --detail full how reductions run and how far the search went.
+[[nodiscard]] std::vector<std::string> notes_below(const PlannedRedistribution& r, Detail detail);
+
 // What the audit found in sum, counts included; none where it found nothing of the kind.
 // "PyTorch's own plans move 1.2 GiB more a rank and take 9.30 ms longer (A0408, 22
 // redistributions)"
