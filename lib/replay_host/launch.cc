@@ -54,10 +54,12 @@ void exec(const std::vector<std::string>& command) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(5);  // the parent has exited
   const std::string number = std::to_string(rank);
+  const std::string all = std::to_string(ranks);
   const std::string address = "127.0.0.1:" + std::to_string(port);
-  setenv("MESHPLAN_RANK", number.c_str(), 1);                  // NOLINT(concurrency-mt-unsafe)
-  setenv("MESHPLAN_LOCAL_RANK", number.c_str(), 1);            // NOLINT(concurrency-mt-unsafe)
-  setenv("MESHPLAN_RANKS", std::to_string(ranks).c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  setenv("MESHPLAN_RANK", number.c_str(), 1);        // NOLINT(concurrency-mt-unsafe)
+  setenv("MESHPLAN_LOCAL_RANK", number.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  setenv("MESHPLAN_RANKS", all.c_str(), 1);          // NOLINT(concurrency-mt-unsafe)
+  setenv("MESHPLAN_LOCAL_RANKS", all.c_str(), 1);    // NOLINT(concurrency-mt-unsafe)
   if (std::getenv("NCCL_COMM_ID") == nullptr)
     setenv("NCCL_COMM_ID", address.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   exec(command);

@@ -1,10 +1,10 @@
 // `--launch N`: starts N processes of this program on this machine, one per rank, and waits for
 // them.
 //
-// Each gets MESHPLAN_RANK, MESHPLAN_RANKS, MESHPLAN_LOCAL_RANK and NCCL_COMM_ID=127.0.0.1:port,
-// which the nccl backend uses to connect; a process with MESHPLAN_RANK does not launch again. If
-// one fails, the others get `grace` to exit, then they are killed and reported. No process outlives
-// this one.
+// Each gets MESHPLAN_RANK, MESHPLAN_RANKS, MESHPLAN_LOCAL_RANK, MESHPLAN_LOCAL_RANKS (all are on
+// this machine) and NCCL_COMM_ID=127.0.0.1:port, which the nccl backend uses to connect; a process
+// with MESHPLAN_RANK does not launch again. If one fails, the others get `grace` to exit, then they
+// are killed and reported. No process outlives this one.
 #pragma once
 
 #include <chrono>

@@ -43,6 +43,9 @@ Result<Rendezvous> find_rendezvous(
     out.processes = *n;
     const auto local = get(l.local);
     out.local = local ? parse_int(*local).value_or(*p) : *p;
+    const auto locals = get("MESHPLAN_LOCAL_RANKS");
+    if (locals && out.launcher == launchers.front().name)
+      out.locals = parse_int(*locals).value_or(0);
     break;
   }
   if (out.processes == 1) return out;

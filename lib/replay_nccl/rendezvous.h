@@ -16,7 +16,9 @@ struct Rendezvous {
   std::string launcher;
   int64_t process = 0;
   int64_t processes = 1;
-  int64_t local = 0;    // number of this process on its machine: its GPU
+  int64_t local = 0;  // number of this process on its machine: its GPU
+  // Processes of this machine that see the same GPUs; 0: not known, --launch has not started them.
+  int64_t locals = 0;
   std::string address;  // host:port at which the ranks meet (NCCL_COMM_ID); empty for one process
 };
 

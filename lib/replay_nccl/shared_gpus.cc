@@ -4,6 +4,7 @@
 
 #include "base/int_math.h"
 #include "replay_nccl/nccl_library.h"
+#include "replay_nccl/nccl_streams.h"
 
 namespace meshplan {
 namespace {
@@ -19,8 +20,7 @@ Result<std::vector<std::pair<std::string, std::string>>> variables_of_shared_gpu
     const SharedGpusQuestion& q) {
   std::vector<std::pair<std::string, std::string>> out;
   const bool alone = q.rendezvous.processes == 1;
-  if (!alone && q.rendezvous.launcher != "meshplan") return out;
-  const int64_t ranks = alone ? q.world : q.rendezvous.processes;
+  const int64_t ranks = alone ? q.world : q.rendezvous.locals;
   if (ranks <= q.gpus.gpus) return out;
   const bool knows = q.nccl_version >= several_ranks_a_gpu;
   const std::string who = "backend nccl: " + std::to_string(ranks) + " ranks on " +
@@ -31,7 +31,7 @@ Result<std::vector<std::pair<std::string, std::string>>> variables_of_shared_gpu
                        std::to_string(ranks) +
                        ", or name a newer library in MESHPLAN_NCCL_LIBRARY");
   }
-  const int64_t kernels = ceil_div(ranks, q.gpus.gpus) * q.streams;
+  const int64_t kernels = ceil_div(ranks, q.gpus.gpus) * std::min(q.streams, most_streams);
   const int64_t ctas = std::min(q.gpus.multiprocessors / kernels, most_ctas);
   if (ctas < 1) {
     return environment(who + " have " + std::to_string(kernels) +

@@ -83,16 +83,7 @@ int main(int argc, char** argv) {
                 static_cast<long long>(elements / 256), static_cast<long long>(repetitions), "op", "replayed us", "bare us", "ratio",
                 "medians");
   }
-  struct Story {
-    const char* before;
-    const char* after;
-    Op op;
-    std::vector<int64_t> shape;
-  };
-  for (const Story& s : std::vector<Story>{{"S(0)", "R", Op::all_gather, {ranks, elements}},
-                                           {"P(sum)", "R", Op::all_reduce, {elements}},
-                                           {"P(sum)", "S(0)", Op::reduce_scatter, {elements / ranks * ranks}},
-                                           {"S(0)", "S(1)", Op::all_to_all, {ranks, elements / ranks * ranks}}}) {
+  for (const OneStep& s : collectives_to_measure(ranks, elements)) {
     const Plan plan = one_step(ranks, s.shape, s.before, s.after, s.op);
     ReplayOptions options;
     options.full_size = true;

@@ -223,16 +223,7 @@ int main(int argc, char** argv) {
   std::printf("# NCCL %s, %lld ranks, %lld KiB a rank, %lld repetitions in turns\n%-16s %12s %12s %12s %10s %10s\n",
               nccl_version_text(nccl->version()).c_str(), static_cast<long long>(ranks), static_cast<long long>(elements / 256),
               static_cast<long long>(repetitions), "op", "replayed us", "polled us", "blocking us", "to polled", "to blocking");
-  struct Story {
-    const char* before;
-    const char* after;
-    Op op;
-    std::vector<int64_t> shape;
-  };
-  for (const Story& s : std::vector<Story>{{"S(0)", "R", Op::all_gather, {ranks, elements}},
-                                           {"P(sum)", "R", Op::all_reduce, {elements}},
-                                           {"P(sum)", "S(0)", Op::reduce_scatter, {elements / ranks * ranks}},
-                                           {"S(0)", "S(1)", Op::all_to_all, {ranks, elements / ranks * ranks}}}) {
+  for (const OneStep& s : collectives_to_measure(ranks, elements)) {
     const Plan plan = one_step(ranks, s.shape, s.before, s.after, s.op);
     ReplayOptions options;
     options.full_size = true;

@@ -30,4 +30,19 @@ inline Plan one_step(int64_t ranks, const std::vector<int64_t>& shape, const cha
   return plan;
 }
 
+struct OneStep {
+  const char* before;
+  const char* after;
+  Op op;
+  std::vector<int64_t> shape;
+};
+// With `elements` of float32 a rank, whose chunks lie one behind the other.
+inline std::vector<OneStep> collectives_to_measure(int64_t ranks, int64_t elements) {
+  const int64_t even = elements / ranks * ranks;
+  return {{"S(0)", "R", Op::all_gather, {ranks, elements}},
+          {"P(sum)", "R", Op::all_reduce, {elements}},
+          {"P(sum)", "S(0)", Op::reduce_scatter, {even}},
+          {"S(0)", "S(1)", Op::all_to_all, {ranks, even}}};
+}
+
 }  // namespace meshplan

@@ -26,7 +26,7 @@ Outcome launch(const std::string& script, int64_t ranks, std::chrono::millisecon
 
 TEST_CASE("every rank gets its number and a place to meet") {
   const Outcome all = launch(
-      "test $MESHPLAN_RANKS = 3 && test $MESHPLAN_RANK = $MESHPLAN_LOCAL_RANK && test $MESHPLAN_RANK -lt 3 && test -n \"$NCCL_COMM_ID\"",
+      "test $MESHPLAN_RANKS = 3 && test $MESHPLAN_LOCAL_RANKS = 3 && test $MESHPLAN_RANK = $MESHPLAN_LOCAL_RANK && test $MESHPLAN_RANK -lt 3 && test -n \"$NCCL_COMM_ID\"",
       3);
   CHECK(all.code == 0);
   CHECK(all.messages.empty());

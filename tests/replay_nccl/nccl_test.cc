@@ -341,12 +341,13 @@ TEST_CASE("ranks that share GPUs are allowed to, by the means of the NCCL at han
   CHECK(named("NCCL_MULTI_RANK_GPU_ENABLE") == "1");
   CHECK(named("NCCL_MAX_CTAS") == "4");
   CHECK(named("NCCL_HOSTID") == "none");
-  q.streams = 8;  // 64 kernels of 132 multiprocessors in all
+  q.streams = 8;  // four in flight, so 64 kernels of 132 multiprocessors in all
+  q.world = 16;
   CHECK(named("NCCL_MAX_CTAS") == "2");
-  q.world = 17;
+  q.world = 34;
   auto many = variables_of_shared_gpus(q);
   REQUIRE_FALSE(many.ok());
-  CHECK_MESSAGE(many.error().message.find("17 ranks on 1 GPU have 136 kernels in flight") != std::string::npos, many.error().message);
+  CHECK_MESSAGE(many.error().message.find("34 ranks on 1 GPU have 136 kernels in flight") != std::string::npos, many.error().message);
   q.world = 8;
   q.streams = 1;
   q.nccl_version = 22809;
@@ -356,7 +357,7 @@ TEST_CASE("ranks that share GPUs are allowed to, by the means of the NCCL at han
       old.error().message.find("8 ranks on 1 GPU in one process need NCCL 2.30, 2.28.9 is loaded; add --launch 8") != std::string::npos,
       old.error().message);
   q.rendezvous.launcher = "meshplan";
-  q.rendezvous.processes = 8;
+  q.rendezvous.processes = q.rendezvous.locals = 8;
   q.rendezvous.process = 3;
   CHECK(named("NCCL_HOSTID") == "meshplan-3");
   CHECK(named("NCCL_MULTI_RANK_GPU_ENABLE") == "none");
@@ -365,7 +366,7 @@ TEST_CASE("ranks that share GPUs are allowed to, by the means of the NCCL at han
   q.gpus.gpus = 8;
   CHECK(variables_of_shared_gpus(q)->empty());
   q.gpus.gpus = 1;
-  q.rendezvous.launcher = "Slurm";
+  q.rendezvous.locals = 0;  // perhaps on other machines, or each with a GPU of its own to see
   CHECK(variables_of_shared_gpus(q)->empty());
 }
 
@@ -396,6 +397,9 @@ TEST_CASE("ranks are found in the order of the launchers") {
   variables["MESHPLAN_RANKS"] = "2";
   variables["NCCL_COMM_ID"] = "127.0.0.1:4000";
   CHECK(find()->launcher == "meshplan");
+  CHECK(find()->locals == 0);
+  variables["MESHPLAN_LOCAL_RANKS"] = "2";
+  CHECK(find()->locals == 2);
   CHECK(find()->address == "127.0.0.1:4000");
   variables["MESHPLAN_RANK"] = "2";
   CHECK_FALSE(find().ok());
