@@ -237,7 +237,7 @@ class CudaDevice final : public GpuDevice {
     recording_ = true;
     Status status = enqueue();
     recording_ = false;
-    const int64_t number = recordings_++;
+    int64_t number = 0;  // the same of every rank
     for (auto& [rank, place] : places_) {
       cudaGraph_t graph = nullptr;
       cudaGraphExec_t ready = nullptr;
@@ -247,6 +247,7 @@ class CudaDevice final : public GpuDevice {
         ended = good(cudaGraphInstantiate(&ready, graph, 0), "make a graph ready");
       if (graph != nullptr) (void)cudaGraphDestroy(graph);
       if (status && !ended) status = ended;
+      number = std::ssize(place.recorded);
       place.recorded.push_back(ready);
     }
     if (!status) return status.error();
@@ -268,7 +269,6 @@ class CudaDevice final : public GpuDevice {
       (void)cudaSetDevice(place.gpu);
       forget(place);
     }
-    recordings_ = 0;
   }
   void take_memory_from(GpuMemory memory) override { memory_ = std::move(memory); }
   [[nodiscard]] std::vector<GpuSlab> slabs(int32_t rank) const override {
@@ -461,7 +461,6 @@ class CudaDevice final : public GpuDevice {
   std::map<std::pair<int32_t, const std::byte*>, const std::byte*> tables_;
   GpuMemory memory_;
   bool recording_ = false;
-  int64_t recordings_ = 0;
   GpuCounts counts_;
   int runtime_ = 0;
   int driver_ = 0;

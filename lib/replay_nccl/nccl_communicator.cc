@@ -168,9 +168,10 @@ class NcclCommunicator final : public Communicator {
   }
 
   Result<std::vector<std::pair<std::string, std::string>>> describe(Deadline deadline) override {
-    const auto places = tell_all(nccl_facts(q_).place, deadline);
+    const NcclFacts own = nccl_facts(q_);
+    const auto places = tell_all(own.place, deadline);
     if (!places) return places.error();
-    return facts_of_all(q_, *places);
+    return facts_of_all(q_, own, *places);
   }
 
  private:

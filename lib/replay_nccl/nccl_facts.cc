@@ -40,8 +40,8 @@ std::string process_name(const NcclQuestion& question, int64_t process) {
 }
 
 std::vector<std::pair<std::string, std::string>> facts_of_all(
-    const NcclQuestion& question, const std::vector<std::string>& places) {
-  auto out = nccl_facts(question).shared;
+    const NcclQuestion& question, const NcclFacts& own, const std::vector<std::string>& places) {
+  auto out = own.shared;
   for (size_t p = 0; p < places.size(); ++p)
     out.emplace_back("process " + std::to_string(p), places[p]);
   // Processes at one place have the same GPU.

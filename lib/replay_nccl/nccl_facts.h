@@ -18,6 +18,6 @@ struct NcclFacts {
 [[nodiscard]] std::string process_name(const NcclQuestion& question, int64_t process);
 // With the places of all processes, and whether ranks share a GPU.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> facts_of_all(
-    const NcclQuestion& question, const std::vector<std::string>& places);
+    const NcclQuestion& question, const NcclFacts& own, const std::vector<std::string>& places);
 
 }  // namespace meshplan

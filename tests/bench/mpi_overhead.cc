@@ -56,11 +56,6 @@ double slowest(const std::function<void()>& run, MPI_Comm comm) {
   return all;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {

@@ -26,11 +26,6 @@ namespace {
 using namespace meshplan;
 using Clock = std::chrono::steady_clock;
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 void good(int code, const char* what) {
   if (code == 0) return;
   std::fprintf(stderr, "%s: error %d\n", what, code);
@@ -212,7 +207,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", nccl.error().message.c_str());
     return 5;
   }
-  NcclQuestion question{*nccl, device->get(), {}, ranks, {numbers.begin(), numbers.end()}};
+  NcclQuestion question;
+  question.nccl = *nccl;
+  question.device = device->get();
+  question.world = ranks;
+  question.global_ids.assign(numbers.begin(), numbers.end());
   auto communicator = open_nccl(question);
   if (!communicator) {
     std::fprintf(stderr, "%s\n", communicator.error().message.c_str());

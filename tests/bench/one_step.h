@@ -1,6 +1,7 @@
-// A plan to measure replays with.
+// Plans to measure replays with.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "mesh/mesh_table.h"
@@ -28,6 +29,11 @@ inline Plan one_step(int64_t ranks, const std::vector<int64_t>& shape, const cha
   r.dst = r.request.dst = step.state;
   plan.redistributions.push_back(std::move(r));
   return plan;
+}
+
+inline double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
 }
 
 struct OneStep {

@@ -3,7 +3,7 @@
 processes, eager and compiled, with losses and norms to the last digit (of NCCL but for the order of sums); what is refused, what is left to
 PyTorch, and that nothing stays replaced. Needs PyTorch; exits with 77 and says so where it is missing.
 
-usage: following_test.py [--only PART,PART]     parts: train4 train8 compiled pipelined behaviour single failing dying
+usage: following_test.py [--only PART,PART]     parts: train4 train8 compiled pipelined behaviour single failing dying timed
 """
 import json
 import pathlib
@@ -111,8 +111,9 @@ def compiled(rank):
             after = program.step(loss)  # outside it is compiled anew: nothing is followed
             assert tally(followed) == counts[-1] and alike([after], theirs[2:]), f"{name}, {backend}: {after}, PyTorch's own {theirs}"
         # Of PyTorch 2.11 compiled code asks once where a step asks the same of one gradient twice.
+        fewer = 2 if torch.__version__.startswith("2.11.") else 0
         eager, left = counts[0]
-        assert all(eager - 2 <= times <= eager and other == left for times, other in counts), f"{name}: {counts} (followed, left), eager and compiled"
+        assert all(eager - fewer <= times <= eager and other == left for times, other in counts), f"{name}: {counts} (followed, left), eager and compiled"
         found[name] = counts[0]
     left_in_compiled(mesh)
     return found

@@ -1,4 +1,4 @@
-// Started on every process, by mpirun or as tests/gpu/on_gpu does it: replays several plans, or one with a fault. See CMakeLists.txt for the scenarios.
+// Started on every process, by mpirun or as tests/replay_nccl/on_gpu does it: replays several plans, or one with a fault. See CMakeLists.txt for the scenarios.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 

@@ -63,9 +63,10 @@ def _existing() -> list[tuple[dist.ProcessGroup, tuple[int, ...]]]:
     """The groups of the program that serve every device of its default one by the same backend,
     with their ranks. One of gloo beside NCCL's would take tensors of a GPU too, by the host."""
     default = dist.distributed_c10d._get_default_group()
+    wanted = _backends(default)
     known = getattr(dist.distributed_c10d._world, "pg_group_ranks", {default: {}})
     return [(group, tuple(sorted(dist.get_process_group_ranks(group)))) for group in known
-            if isinstance(group, dist.ProcessGroup) and _backends(default) <= _backends(group)]
+            if isinstance(group, dist.ProcessGroup) and wanted <= _backends(group)]
 
 
 def _backends(group: dist.ProcessGroup) -> set[str]:
