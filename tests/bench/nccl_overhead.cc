@@ -1,5 +1,6 @@
 // On a GPU: what the copy kernel moves beside cudaMemcpyAsync, and what replaying a single collective over NCCL costs beside bare loops of the
-// same NCCL call: on non-blocking communicators that are polled, as the backend's, and on blocking ones. In turns, in one run; medians:
+// same NCCL call: on blocking communicators, as the backend's where it measures, and on polled ones, as where it validates. In turns, in one
+// run; medians:
 //
 //     build/tests/bench/nccl_overhead [ranks] [repetitions] [MiB a rank]
 //
@@ -55,7 +56,7 @@ void measure_copies(GpuDevice& device) {
   auto* stream = static_cast<cudaStream_t>(device.stream(0, GpuDevice::main_stream).value());
   std::printf("%-8s %8s %6s %12s %12s %6s\n", "copy", "run (B)", "rows x", "GB/s", "memcpy GB/s", "ratio");
   for (const bool packs : {true, false}) {
-    for (const int64_t run : {2, 16, 64, 256, 300, 512, 1000, 1024, 4096, 65536, 1048576}) {
+    for (const int64_t run : {2, 6, 16, 20, 64, 100, 256, 300, 302, 512, 1000, 1024, 4096, 65536, 65538, 1048576}) {
       for (const int64_t parts : {2, 8}) {
         const int64_t rows = payload / run;
         device.reset();
@@ -212,6 +213,7 @@ int main(int argc, char** argv) {
   question.device = device->get();
   question.world = ranks;
   question.global_ids.assign(numbers.begin(), numbers.end());
+  question.calls = NcclLibrary::Calls::block;  // as where steps are measured
   auto communicator = open_nccl(question);
   if (!communicator) {
     std::fprintf(stderr, "%s\n", communicator.error().message.c_str());

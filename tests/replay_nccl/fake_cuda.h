@@ -4,7 +4,7 @@
 // current one, waiting and allocating while a graph is recorded, a graph with a stream that is not joined again, freeing twice. FAKE_CUDA_GPUS=number and
 // FAKE_CUDA_MEMORY=bytes say how many GPUs there are, with how much memory each; 1 and without end unless told.
 //
-// gpu_kernels.cu is compiled for the host with this file before it.
+// The .cu files of the backend are compiled for the host with this file before them.
 #pragma once
 
 #include <cuda_runtime_api.h>
