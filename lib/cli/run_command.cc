@@ -35,6 +35,9 @@ Result<ReplayOptions> replay_options(const Arguments& arguments, Progress& progr
   if (!arguments.measure && !(arguments.timeline.empty() && arguments.nccl_tests.empty())) {
     return bad_input("--timeline and --nccl-tests write measured times: they need --measure");
   }
+  if (!arguments.inject.empty() && (arguments.measure || !arguments.against.empty()))
+    return bad_input(
+        "--inject strikes a replay that is checked, not timed: omit --measure, --against");
   if (arguments.alone && !arguments.measure)
     return bad_input("--alone times the members of bundles: it needs --measure");
   options.progress = [&progress](size_t done, size_t all, const std::string& id) {
@@ -67,6 +70,7 @@ Result<Outcome> run_plan(const Plan& plan, const std::optional<Plan>& against,
   auto question = backend_question(arguments.backend, plan, options);
   if (!question) return question.error();
   if (!arguments.buffers.empty()) question->register_buffers = arguments.buffers;
+  question->measures = arguments.measure || against;
   auto backend = open_backend(arguments.backend, *question);
   if (!backend) return backend.error();
 

@@ -195,6 +195,21 @@ Result<Ready> make_ready(const Plan& plan, const PlannedRedistribution& r, const
   return Ready{std::move(checked->run), std::move(times)};
 }
 
+Status time_turns(Ready& ready, const MeasureOptions& options, Communicator& communicator,
+                  Device& device) {
+  for (int64_t turn = -options.warmup; turn < options.repetitions; ++turn) {
+    if (auto done =
+            time_steps(ready.run, ready.times, turn >= 0, communicator, device, options.replay);
+        !done)
+      return done;
+    auto whole = time_whole(ready.run, communicator, device, options.replay);
+    if (!whole) return whole.error();
+    if (turn >= 0) ready.times.samples_ns.push_back(*whole);
+  }
+  return slowest_of_all(lists_of(ready.times), communicator,
+                        Clock::now() + options.replay.step_deadline);
+}
+
 }  // namespace
 
 double algorithm_bandwidth(const StepTimes& step) {
@@ -256,8 +271,8 @@ Result<MeasureReport> measure(const Plan& plan, const MeasureOptions& options,
   auto ranks = ranks_for(plan, communicator);
   if (!ranks) return ranks.error();
   MeasureReport report = empty_report(plan, options, communicator);
-  auto deadline = [&] { return Clock::now() + options.replay.step_deadline; };
-  auto environment_facts = communicator.describe(deadline());
+  auto environment_facts =
+      or_abort(communicator, communicator.describe(Clock::now() + options.replay.step_deadline));
   if (!environment_facts) return environment_facts.error();
   report.environment = std::move(*environment_facts);
   const auto chosen = replay_units(plan, options.replay);
@@ -275,16 +290,8 @@ Result<MeasureReport> measure(const Plan& plan, const MeasureOptions& options,
     }
     auto ready = make_ready(plan, *unit.redistribution, *ranks, options, communicator, device);
     if (!ready) return ready.error();
-    for (int64_t turn = -options.warmup; turn < options.repetitions; ++turn) {
-      if (auto done =
-              time_steps(ready->run, ready->times, turn >= 0, communicator, device, options.replay);
-          !done)
-        return done.error();
-      auto whole = time_whole(ready->run, communicator, device, options.replay);
-      if (!whole) return whole.error();
-      if (turn >= 0) ready->times.samples_ns.push_back(*whole);
-    }
-    if (auto done = slowest_of_all(lists_of(ready->times), communicator, deadline()); !done)
+    if (auto done = or_abort(communicator, time_turns(*ready, options, communicator, device));
+        !done)
       return done.error();
     report.redistributions.push_back(std::move(ready->times));
   }
@@ -309,7 +316,9 @@ Status time_in_turns(Ready& a, Ready& b, const MeasureOptions& options, Communic
         return done;
     }
   }
-  return Done{};
+  std::vector<std::vector<int64_t>*> lists = lists_of(a.times);
+  for (std::vector<int64_t>* list : lists_of(b.times)) lists.push_back(list);
+  return slowest_of_all(lists, communicator, Clock::now() + options.replay.step_deadline);
 }
 
 AgainstEntry entry_of(const std::string& id, const RedistributionTimes& first,
@@ -340,8 +349,8 @@ Result<AgainstReport> measure_against(const Plan& first, const Plan& second,
                        {},
                        {},
                        {}};
-  auto deadline = [&] { return Clock::now() + options.replay.step_deadline; };
-  auto facts = communicator.describe(deadline());
+  const auto facts =
+      or_abort(communicator, communicator.describe(Clock::now() + options.replay.step_deadline));
   if (!facts) return facts.error();
   report.first.environment = report.second.environment = *facts;
   const auto ours = alone_of(first, options.replay);
@@ -366,11 +375,9 @@ Result<AgainstReport> measure_against(const Plan& first, const Plan& second,
     if (!a) return a.error();
     auto b = make_ready(second, **other, *second_ranks, options, communicator, device);
     if (!b) return b.error();
-    if (auto timed = time_in_turns(*a, *b, options, communicator, device); !timed)
+    if (auto timed = or_abort(communicator, time_in_turns(*a, *b, options, communicator, device));
+        !timed)
       return timed.error();
-    std::vector<std::vector<int64_t>*> lists = lists_of(a->times);
-    for (std::vector<int64_t>* list : lists_of(b->times)) lists.push_back(list);
-    if (auto done = slowest_of_all(lists, communicator, deadline()); !done) return done.error();
     report.entries.push_back(entry_of(id, a->times, b->times));
     report.first.redistributions.push_back(std::move(a->times));
     report.second.redistributions.push_back(std::move(b->times));

@@ -101,6 +101,16 @@ class BundleTimer {
               BundleTimes& times)
       : q_(q), run_(run), alone_(alone), times_(times) {}
 
+  Status turns(const MeasureOptions& options) {
+    for (int64_t number = -options.warmup; number < options.repetitions; ++number) {
+      if (auto done = turn(number, number >= 0); !done) return done;
+    }
+    std::vector<std::vector<int64_t>*> lists{&times_.samples_ns, &times_.alone_samples_ns};
+    for (WaveTimes& wave : times_.waves) lists.push_back(&wave.samples_ns);
+    return slowest_of_all(lists, *q_.communicator, deadline());
+  }
+
+ private:
   // One turn; `kept`: its samples count. What runs first may find colder caches: they alternate.
   Status turn(int64_t number, bool kept) {
     if (auto done = time_waves(kept); !done) return done;
@@ -113,8 +123,6 @@ class BundleTimer {
     }
     return Done{};
   }
-
- private:
   [[nodiscard]] Deadline deadline() const { return Clock::now() + q_.options->step_deadline; }
 
   Status time_waves(bool kept) {
@@ -173,14 +181,7 @@ Result<BundleTimes> measure_bundle(const BundleRun::Question& q, const MeasureOp
     alone = std::move(*prepared);
   }
   BundleTimer timer(q, run, alone, times);
-  for (int64_t turn = -options.warmup; turn < options.repetitions; ++turn) {
-    if (auto done = timer.turn(turn, turn >= 0); !done) return done.error();
-  }
-  std::vector<std::vector<int64_t>*> lists{&times.samples_ns, &times.alone_samples_ns};
-  for (WaveTimes& wave : times.waves) lists.push_back(&wave.samples_ns);
-  if (auto done = slowest_of_all(lists, *q.communicator, Clock::now() + q.options->step_deadline);
-      !done)
-    return done.error();
+  if (auto done = or_abort(*q.communicator, timer.turns(options)); !done) return done.error();
   return times;
 }
 

@@ -29,14 +29,15 @@ struct BackendQuestion {
   std::chrono::milliseconds deadline{60'000};  // for startup
   std::string register_buffers = "none";       // nccl: none, local or symmetric
   int64_t streams = 1;                         // rounds of a bundle at most in flight together
+  bool measures = false;                       // nccl: calls then block, as other programs' do
 };
 
 using OpenBackend = Result<Backend> (*)(const BackendQuestion& question);
 
 // Defined by every module and looked up by name. Only the name has C linkage: the function returns
 // a C++ object. The number changes with any of these types.
-extern "C" __attribute__((visibility("default"))) const OpenBackend meshplan_open_backend_6;
-inline constexpr const char* open_backend_symbol = "meshplan_open_backend_6";
+extern "C" __attribute__((visibility("default"))) const OpenBackend meshplan_open_backend_7;
+inline constexpr const char* open_backend_symbol = "meshplan_open_backend_7";
 
 // The folders searched for modules: MESHPLAN_BACKENDS if set, else the folder of the program and
 // ../lib/meshplan next to it. Empty if the program does not know its own path: modules are never

@@ -110,4 +110,12 @@ class Communicator {
   virtual Result<std::vector<std::pair<std::string, std::string>>> describe(Deadline deadline) = 0;
 };
 
+// The outcome of what all processes do together, a Status or a Result. An error here ends them all,
+// since the others may wait for this one.
+template <class Outcome>
+[[nodiscard]] Outcome or_abort(Communicator& communicator, Outcome outcome) {
+  if (!outcome) communicator.abort(outcome.error());
+  return outcome;
+}
+
 }  // namespace meshplan

@@ -81,11 +81,9 @@ Result<ReplayReport> replay(const Plan& plan, const ReplayOptions& options,
   report.ranks = world;
   report.is_root = communicator.is_root();
   if (communicator.local_ranks().size() < static_cast<size_t>(world)) {
-    auto facts = communicator.describe(std::chrono::steady_clock::now() + options.step_deadline);
-    if (!facts) {
-      communicator.abort(facts.error());
-      return facts.error();
-    }
+    auto facts = or_abort(communicator, communicator.describe(std::chrono::steady_clock::now() +
+                                                              options.step_deadline));
+    if (!facts) return facts.error();
     report.environment = std::move(*facts);
   }
   for (size_t i = 0; i < chosen->size(); ++i) {

@@ -89,10 +89,9 @@ template <class Run>
 [[nodiscard]] Result<CheckedRun<Run>> checked_run(const typename Run::Question& question) {
   auto run = Run::prepare(question);
   if (auto done = Run::agree(run, question); !done) return done.error();
-  auto report = run->run_and_check();
-  if (report) return CheckedRun<Run>{std::move(*run), std::move(*report)};
-  question.communicator->abort(report.error());
-  return report.error();
+  auto report = or_abort(*question.communicator, run->run_and_check());
+  if (!report) return report.error();
+  return CheckedRun<Run>{std::move(*run), std::move(*report)};
 }
 
 // Replays the units selected by `options`. The result is ok even if data was wrong; see

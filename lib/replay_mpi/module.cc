@@ -18,6 +18,6 @@ Result<Backend> open_mpi_backend(const BackendQuestion& question) {
 
 }  // namespace
 
-const OpenBackend meshplan_open_backend_6 = open_mpi_backend;
+const OpenBackend meshplan_open_backend_7 = open_mpi_backend;
 
 }  // namespace meshplan

@@ -32,9 +32,11 @@ Result<Backend> open_nccl_backend(const BackendQuestion& question) {
   if (!shared) return shared.error();
   for (const auto& [name, value] : *shared)
     setenv(name.c_str(), value.c_str(), 0);  // NOLINT(concurrency-mt-unsafe)
+  const auto calls =
+      question.measures ? NcclLibrary::Calls::block : NcclLibrary::Calls::do_not_block;
   auto communicator =
       open_nccl({*nccl, device->get(), *rendezvous, question.world, question.global_ids,
-                 question.deadline, *registration, question.streams});
+                 question.deadline, *registration, question.streams, calls});
   if (!communicator) return communicator.error();
   Backend backend;
   backend.device = std::move(*device);
@@ -44,6 +46,6 @@ Result<Backend> open_nccl_backend(const BackendQuestion& question) {
 
 }  // namespace
 
-const OpenBackend meshplan_open_backend_6 = open_nccl_backend;
+const OpenBackend meshplan_open_backend_7 = open_nccl_backend;
 
 }  // namespace meshplan

@@ -16,7 +16,7 @@ NcclCode NcclComms::split(const Partition& partition, int64_t copy, const Group&
       colour = static_cast<int>(g);
       key = static_cast<int>(at - group.begin());
     }
-    const NcclCode code = nccl_.split(world_.at(rank), colour, key, comms[rank]);
+    const NcclCode code = nccl_.split(world_.at(rank), colour, key, comms[rank], calls_);
     if (code != nccl_done && code != nccl_busy) return code;
   }
   return nccl_done;
@@ -36,10 +36,9 @@ void NcclComms::add(const Partition& partition, int64_t copy) {
 }
 
 NcclComm NcclComms::find(const Group& group, int32_t rank, int64_t copy) const {
-  if (group.empty() && copy == 0) return world_.at(rank);
+  if (group.empty() && copy < of_world()) return world_.at(rank);
   const auto at = by_group_.find({group, rank});
-  // The world itself is not in the list.
-  const int64_t index = group.empty() ? copy - 1 : copy;
+  const int64_t index = group.empty() ? copy - of_world() : copy;
   if (at == by_group_.end() || index >= std::ssize(at->second)) return nullptr;
   return at->second[static_cast<size_t>(index)];
 }

@@ -8,6 +8,10 @@
 // Operations of one communicator run one after the other on the GPU whatever their streams, so two
 // calls overlap only on two communicators. A copy shares no resources with its parent
 // (ncclConfig_t::splitShare is 0): shared ones would put them in order again.
+//
+// The world's own calls never block, so that no start waits for ever. Where calls block (see
+// NcclQuestion::calls), all ranks have a split from copy 0 on: a group of NCCL has calls of one
+// kind.
 #pragma once
 
 #include <map>
@@ -24,11 +28,11 @@ class NcclComms {
   using Group = std::vector<int32_t>;          // of ranks, ascending; none: all ranks
   using Partition = std::vector<Group>;        // disjoint groups; none: all ranks
 
-  explicit NcclComms(NcclLibrary nccl) : nccl_(std::move(nccl)) {}
+  NcclComms(NcclLibrary nccl, NcclLibrary::Calls calls) : nccl_(std::move(nccl)), calls_(calls) {}
 
   [[nodiscard]] ByRank& world() { return world_; }
   [[nodiscard]] bool knows(const Partition& partition, int64_t copy) const {
-    return (partition.empty() && copy == 0) || split_.count({partition, copy}) != 0;
+    return (partition.empty() && copy < of_world()) || split_.count({partition, copy}) != 0;
   }
   // Splits the world for each of these local ranks, inside an open group of NCCL. `find` and `all`
   // know the new ones after `add`, when they have settled.
@@ -58,7 +62,13 @@ class NcclComms {
     comm = nullptr;
   }
 
+  // Copies of the world that are the world itself, and no split.
+  [[nodiscard]] int64_t of_world() const {
+    return calls_ == NcclLibrary::Calls::do_not_block ? 1 : 0;
+  }
+
   NcclLibrary nccl_;
+  NcclLibrary::Calls calls_;
   ByRank world_;
   std::map<std::pair<Partition, int64_t>, ByRank> split_;
   std::vector<const ByRank*> in_order_;

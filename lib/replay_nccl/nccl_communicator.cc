@@ -30,7 +30,7 @@ class NcclCommunicator final : public Communicator {
   explicit NcclCommunicator(const NcclQuestion& q)
       : q_(q),
         device_(*q.device),
-        comms_(q.nccl),
+        comms_(q.nccl, q.calls),
         registered_(q.nccl, q.registration),
         watchdog_(own_name(q)) {
     if (several()) {
@@ -278,9 +278,6 @@ class NcclCommunicator final : public Communicator {
 
   [[nodiscard]] bool several() const { return q_.rendezvous.processes > 1; }
 
-  static std::string own_name(const NcclQuestion& q) {
-    return q.rendezvous.processes == 1 ? "all ranks" : process_name(q, q.rendezvous.process);
-  }
   [[nodiscard]] std::string rank_text(int32_t rank) const { return process_name(q_, rank); }
 
   // A watched section; not nested.
@@ -302,7 +299,7 @@ class NcclCommunicator final : public Communicator {
   }
   Status good(NcclCode code, const std::string& place) {
     auto done = nccl_good(q_.nccl, code, place);
-    return done ? done : Status(broken(done.error()));
+    return done ? done : Status(broken(named(done.error(), place)));
   }
 
   // Always close the group: an open one would defer every later call.
@@ -336,7 +333,7 @@ class NcclCommunicator final : public Communicator {
         NcclCode state = nccl_busy;
         if (auto done = good(q_.nccl.state_of(comm, state), place); !done) return done;
         if (state == nccl_done) break;
-        if (state != nccl_busy) return broken(failed(place, rank, state, deadline));
+        if (state != nccl_busy) return broken(failed(place, rank, state));
         if (auto done = keep_waiting(pause, place, rank, deadline); !done) return done;
       }
     }
@@ -353,7 +350,7 @@ class NcclCommunicator final : public Communicator {
         if (!idle) return broken(environment(place + ": " + idle.error().message));
         if (*idle) break;
         if (pause.every_so_often()) {
-          if (auto done = check(place, rank, running, deadline); !done) return done;
+          if (auto done = check(place, rank, running); !done) return done;
         }
         if (auto done = keep_waiting(pause, place, rank, deadline); !done) return done;
       }
@@ -362,7 +359,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   // Whether a communicator of the rank has failed: in what it runs, if that is known.
-  Status check(const std::string& place, int32_t rank, const Running& running, Deadline deadline) {
+  Status check(const std::string& place, int32_t rank, const Running& running) {
     for (const Comms* comms : comms_.all()) {
       const auto at = comms->find(rank);
       if (at == comms->end() || at->second == nullptr) continue;
@@ -370,8 +367,7 @@ class NcclCommunicator final : public Communicator {
       if (auto done = good(q_.nccl.state_of(at->second, state), place); !done) return done;
       if (state == nccl_done || state == nccl_busy) continue;
       const auto call = running.find(at->second);
-      return broken(
-          failed(call == running.end() ? place : call->second->place, rank, state, deadline));
+      return broken(failed(call == running.end() ? place : call->second->place, rank, state));
     }
     return Done{};
   }
@@ -383,16 +379,18 @@ class NcclCommunicator final : public Communicator {
   }
   // NCCL may report an error before the control connection does, which knows which rank has exited;
   // so wait a moment for it.
-  [[nodiscard]] Error failed(const std::string& place, int32_t rank, NcclCode state,
-                             Deadline deadline) const {
-    const auto until =
-        std::min(deadline, std::chrono::steady_clock::now() + std::chrono::milliseconds(500));
+  [[nodiscard]] Error named(Error error, const std::string& place) const {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
     while (control_ && std::chrono::steady_clock::now() < until) {
       if (auto wrong = control_->trouble(place)) return *wrong;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    return environment(place + ": " + rank_text(rank) +
-                       ": NCCL says: " + q_.nccl.error_text(state));
+    return error;
+  }
+  [[nodiscard]] Error failed(const std::string& place, int32_t rank, NcclCode state) const {
+    return named(
+        environment(place + ": " + rank_text(rank) + ": NCCL says: " + q_.nccl.error_text(state)),
+        place);
   }
 
   Result<std::vector<std::string>> compare(const std::string& text, const std::string& place,
@@ -492,6 +490,9 @@ Result<std::unique_ptr<Communicator>> open_nccl(const NcclQuestion& question) {
     setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);  // NOLINT(concurrency-mt-unsafe)
   auto communicator = std::make_unique<NcclCommunicator>(question);
   if (auto done = communicator->open(); !done) return done.error();
+  // The communicator of all ranks, where that is not the world itself.
+  const Deadline deadline = std::chrono::steady_clock::now() + question.deadline;
+  if (auto done = communicator->prepare({}, deadline); !done) return done.error();
   return std::unique_ptr<Communicator>(std::move(communicator));
 }
 

@@ -4,10 +4,14 @@
 // once more for each further call that uses it at the same time (replay_nccl/nccl_comms.h). Calls
 // in flight together (Communicator::run_together) are on a CUDA stream each: events let these begin
 // after the main stream, where packing is, and let it go on, to unpack, after all of them.
-// Communicators are non-blocking: every call is polled, every wait is a polling loop with a
-// deadline, and after a missed deadline the communicators are aborted. Several processes also have
-// control connections (replay_nccl/control.h) that identify missing processes; a watchdog ends a
-// process that hangs in a library.
+// Communicators do not block: every call is polled, every wait is a polling loop with a deadline,
+// and after a missed deadline the communicators are aborted. Several processes also have control
+// connections (replay_nccl/control.h) that identify missing processes; a watchdog ends a process
+// that hangs in a library.
+//
+// NCCL starts a thread for every group of calls that do not block, some tens of microseconds. What
+// is measured is what programs wait for whose calls block, as PyTorch's do: there the calls of
+// steps block, too, and a process that hangs in one is the watchdog's.
 #pragma once
 
 #include <memory>
@@ -28,6 +32,7 @@ struct NcclQuestion {
   std::chrono::milliseconds deadline{60'000};
   Registration registration = Registration::none;
   int64_t streams = 1;  // on which calls are in flight together, at most
+  NcclLibrary::Calls calls = NcclLibrary::Calls::do_not_block;  // of steps
 };
 // Creates the world communicator.
 [[nodiscard]] Result<std::unique_ptr<Communicator>> open_nccl(const NcclQuestion& question);

@@ -16,6 +16,8 @@ NcclFacts nccl_facts(const NcclQuestion& question) {
                   {}};
   if (!question.rendezvous.launcher.empty())
     facts.shared.emplace_back("started by", question.rendezvous.launcher);
+  if (question.calls == NcclLibrary::Calls::block)
+    facts.shared.emplace_back("NCCL's calls", "blocking, as those of most programs");
   if (question.registration != Registration::none) {
     facts.shared.emplace_back("registered buffers",
                               question.registration == Registration::local ? "local" : "symmetric");
@@ -37,6 +39,10 @@ std::string process_name(const NcclQuestion& question, int64_t process) {
   const auto p = static_cast<size_t>(process);
   return p < question.global_ids.size() ? "rank " + std::to_string(question.global_ids[p])
                                         : "process " + std::to_string(process);
+}
+
+std::string own_name(const NcclQuestion& q) {
+  return q.rendezvous.processes == 1 ? "all ranks" : process_name(q, q.rendezvous.process);
 }
 
 std::vector<std::pair<std::string, std::string>> facts_of_all(

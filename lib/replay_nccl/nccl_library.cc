@@ -79,9 +79,9 @@ NcclCode code(ncclResult_t result) { return {static_cast<int>(result)}; }
 size_t size(int64_t n) { return static_cast<size_t>(n); }
 cudaStream_t on(void* stream) { return static_cast<cudaStream_t>(stream); }
 
-ncclConfig_t quiet_config() {
+ncclConfig_t config_for(NcclLibrary::Calls calls) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
+  config.blocking = calls == NcclLibrary::Calls::block ? 1 : 0;
   return config;
 }
 
@@ -168,12 +168,12 @@ NcclCode NcclLibrary::unique_id(NcclId& id) const {
 NcclCode NcclLibrary::init_rank(NcclComm& comm, int ranks, const NcclId& id, int rank) const {
   ncclUniqueId given;
   std::memcpy(&given, id.data(), sizeof(given));
-  ncclConfig_t config = quiet_config();
+  ncclConfig_t config = config_for(Calls::do_not_block);
   return code(call_->init_rank(&comm, ranks, given, rank, &config));
 }
 
-NcclCode NcclLibrary::split(NcclComm comm, int colour, int key, NcclComm& out) const {
-  ncclConfig_t config = quiet_config();
+NcclCode NcclLibrary::split(NcclComm comm, int colour, int key, NcclComm& out, Calls calls) const {
+  ncclConfig_t config = config_for(calls);
   return code(call_->split(comm, colour < 0 ? NCCL_SPLIT_NOCOLOR : colour, key, &out, &config));
 }
 

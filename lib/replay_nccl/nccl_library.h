@@ -2,8 +2,8 @@
 // machine without NCCL can still report what is missing, and only nccl_library.cc includes the
 // header of NCCL.
 //
-// Calls return NCCL's result codes. Communicators are non-blocking: `busy` means in progress, and
-// `state_of` returns the state.
+// Calls return NCCL's result codes. Of communicators that do not block, `busy` means in progress,
+// and `state_of` returns the state.
 #pragma once
 
 #include <array>
@@ -50,8 +50,11 @@ class NcclLibrary {
 
   [[nodiscard]] NcclCode unique_id(NcclId& id) const;
   [[nodiscard]] NcclCode init_rank(NcclComm& comm, int ranks, const NcclId& id, int rank) const;
-  // Colour -1: not a member; `out` becomes null.
-  [[nodiscard]] NcclCode split(NcclComm comm, int colour, int key, NcclComm& out) const;
+  // Colour -1: not a member; `out` becomes null. The calls on `out` return when NCCL has them on
+  // their stream, or at once.
+  enum class Calls { block, do_not_block };
+  [[nodiscard]] NcclCode split(NcclComm comm, int colour, int key, NcclComm& out,
+                               Calls calls) const;
   [[nodiscard]] NcclCode state_of(NcclComm comm, NcclCode& state) const;
   void abort(NcclComm comm) const;
   void destroy(NcclComm comm) const;

@@ -20,6 +20,24 @@ TEST_CASE("a run that lasts shows its progress on a terminal and takes it away")
   CHECK(run(system, {"run", "plan.json", "--quiet"}).err.empty());
 }
 
+TEST_CASE("options that say nothing together are refused, with what to do") {
+  FakeSystem system;
+  system.files["spec.json"] = spec;
+  run(system, {"plan", "spec.json", "-o", "plan.json", "-q"});
+  const auto refused = [&](std::vector<std::string> more, const std::string& part) {
+    more.insert(more.begin(), {"run", "plan.json"});
+    const auto outcome = run(system, more);
+    CHECK(outcome.code == 2);
+    CHECK_MESSAGE(outcome.err.find(part) != std::string::npos, outcome.err);
+  };
+  refused({"--shrink", "--full-size"}, "mutually exclusive");
+  refused({"--graph"}, "needs --backend nccl");
+  refused({"--timeline", "t.json"}, "need --measure");
+  refused({"--alone"}, "needs --measure");
+  refused({"--inject", "0:0:flip", "--measure"}, "omit --measure");
+  refused({"--inject", "0:0:flip", "--against", "plan.json"}, "omit --measure, --against");
+}
+
 TEST_CASE("--launch starts the same command without itself, by mpirun or from here, and gives its exit code") {
   FakeSystem system;
   const auto nccl = run(system, {"run", "p.json", "--launch", "4", "--backend", "nccl", "--shrink"});

@@ -21,6 +21,7 @@ namespace {
 
 // mpi, or what MESHPLAN_TEST_BACKEND says.
 std::string backend_name = "mpi";
+bool measures = false;  // MESHPLAN_TEST_MEASURES: NCCL's calls block
 constexpr int64_t most_streams_of_plans = 4;
 
 // The factors of a mesh of n ranks: a x b.
@@ -136,6 +137,7 @@ Result<ReplayReport> replay_one(const Plan& plan, const ReplayOptions& options, 
   auto known = opened.find(question->world);
   if (known == opened.end()) {
     question->streams = most_streams_of_plans;
+    question->measures = measures;
     auto backend = open_backend(backend_name, *question);
     if (!backend) return backend.error();
     known = opened.emplace(question->world, std::move(*backend)).first;
@@ -290,6 +292,7 @@ int main(int argc, char** argv) {
     std::exit(70);
   });
   if (const char* name = std::getenv("MESHPLAN_TEST_BACKEND")) backend_name = name;
+  measures = std::getenv("MESHPLAN_TEST_MEASURES") != nullptr;
   const std::string scenario = argc > 1 ? argv[1] : "";
   if (scenario == "plans") return replay_all(hand_plans(argc > 2 ? std::atoll(argv[2]) : processes()));
   if (scenario == "set" && argc > 2) {

@@ -17,6 +17,7 @@ struct ncclComm {
   int rank = 0;              // in members
   int family = 0;            // communicators made together
   bool stuck = false;
+  bool blocks = true;  // its calls
   // Calls that are not done, and the stream that they are on.
   int unfinished = 0;
   meshplan::test::FakeStream* on = nullptr;
@@ -49,6 +50,7 @@ struct Split {
   int colour;
   int key;
   ncclComm_t* out;
+  bool blocks;
 };
 
 [[nodiscard]] DType dtype_of(ncclDataType_t type);

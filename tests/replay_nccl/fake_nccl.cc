@@ -165,6 +165,9 @@ ncclResult_t run_pending() {
   std::vector<Pending> work;
   work.swap(pending);
   if (work.empty()) return ncclSuccess;
+  for (const Pending& p : work) {
+    if (p.comm->blocks != work.front().comm->blocks) return ncclInvalidArgument;  // as NCCL
+  }
   if (!work.front().comm->name.empty()) {
     put_on_streams(work);
     return ncclSuccess;
@@ -202,6 +205,7 @@ ncclResult_t run_splits() {
     std::sort(others.begin(), others.end());
     auto* comm = new ncclComm;
     comm->family = family;
+    comm->blocks = mine.blocks;
     for (size_t i = 0; i < others.size(); ++i) {
       comm->members.push_back(others[i].second);
       if (others[i].second == mine.parent->members[static_cast<size_t>(mine.parent->rank)]) comm->rank = static_cast<int>(i);
@@ -271,21 +275,23 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   std::memset(id, 0, sizeof(*id));
   return ncclSuccess;
 }
-ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId, int rank, ncclConfig_t*) {
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId, int rank, ncclConfig_t* config) {
   if (should_fail("ncclCommInitRankConfig")) return ncclInternalError;
   auto* made = new ncclComm;
   for (int r = 0; r < nranks; ++r) made->members.push_back(r);
   made->rank = rank;
+  made->blocks = config->blocking != 0;
   alive.push_back(made);
   starting.push_back(made);
   *comm = made;
   note("ncclCommInitRankConfig rank " + std::to_string(rank) + " of " + std::to_string(nranks));
   return ncclSuccess;
 }
-ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t*) {
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config) {
   if (should_fail("ncclCommSplit")) return ncclInternalError;
-  note("ncclCommSplit rank " + std::to_string(comm->rank) + " colour " + std::to_string(color));
-  splits.push_back({comm, color, key, newcomm});
+  const bool blocks = config->blocking != 0;
+  note("ncclCommSplit rank " + std::to_string(comm->rank) + " colour " + std::to_string(color) + (blocks ? " blocking" : ""));
+  splits.push_back({comm, color, key, newcomm, blocks});
   return ncclSuccess;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {

@@ -183,6 +183,7 @@ void finish_remote_split(const Splitting& s, std::vector<ncclComm*>& alive) {
   if (s.question.colour == NCCL_SPLIT_NOCOLOR) return;
   std::sort(others.begin(), others.end());
   auto* comm = new ncclComm;
+  comm->blocks = s.question.blocks;
   comm->name = s.key + " colour " + std::to_string(s.question.colour);
   for (size_t i = 0; i < others.size(); ++i) {
     comm->members.push_back(others[i].second);

@@ -30,7 +30,7 @@ int alive() {
 }
 
 Result<ReplayReport> replay_fake(const Plan& plan, const ReplayOptions& options = {}, Registration registration = Registration::none,
-                                 const char* library = FAKE_NCCL) {
+                                 const char* library = FAKE_NCCL, NcclLibrary::Calls calls = NcclLibrary::Calls::do_not_block) {
   auto nccl = NcclLibrary::load(library);
   REQUIRE_MESSAGE(nccl.ok(), (nccl.ok() ? "" : nccl.error().message));
   std::vector<int32_t> ranks(static_cast<size_t>(rank_count(plan.meshes)));
@@ -44,6 +44,7 @@ Result<ReplayReport> replay_fake(const Plan& plan, const ReplayOptions& options 
   question.world = rank_count(plan.meshes);
   question.global_ids = make_rank_table(plan.meshes).global_ids;
   question.deadline = options.step_deadline;
+  question.calls = calls;
   for (const PlannedBundle& bundle : plan.bundles) question.streams = std::max(question.streams, most_in_flight(bundle.rounds));
   auto communicator = open_nccl(question);
   if (!communicator) return communicator.error();
@@ -115,29 +116,40 @@ TEST_CASE("recorded redistributions, reshards and captured training steps on 8 r
     options.shrink_above_bytes = int64_t{1} << 20;
     for (const VectorPlan& p : plans) {
       CAPTURE(p.name);
-      auto report = replay_fake(p.plan, options);
-      REQUIRE_MESSAGE(report.ok(), (report.ok() ? "" : report.error().message));
-      CHECK_MESSAGE(all_right(*report), to_text(*report));
+      for (const auto calls : {NcclLibrary::Calls::do_not_block, NcclLibrary::Calls::block}) {
+        auto report = replay_fake(p.plan, options, Registration::none, FAKE_NCCL, calls);
+        REQUIRE_MESSAGE(report.ok(), (report.ok() ? "" : report.error().message));
+        CHECK_MESSAGE(all_right(*report), to_text(*report));
+      }
     }
   }
   CHECK(alive() == 0);
 }
 
-TEST_CASE("the calls: one split a partition for all its groups at once, equal counts as they are, uneven ones padded") {
+namespace {
+
+// What the fake's log says of a gather on a 2x2 mesh, of 6 elements over both dims.
+std::vector<std::string> calls_of_a_gather(NcclLibrary::Calls calls) {
   const std::string log = "fake_nccl_calls.log";
   std::remove(log.c_str());
-  {
-    const Variable to("FAKE_NCCL_LOG", log);
-    HandPlan hand;
-    hand.table = one_mesh({{"a", 2}, {"b", 2}});
-    hand.tensor = {{6}, DType::float32};
-    hand.src = "S(0)[0]S(0)[1]";
-    hand.steps = {{Op::all_gather, {"b"}, "S(0)R"}};
-    auto report = replay_fake(make_plan(hand));
-    REQUIRE(report.ok());
-    CHECK(all_right(*report));
-  }
-  const std::vector<std::string> lines = lines_of(log);
+  const Variable to("FAKE_NCCL_LOG", log);
+  HandPlan hand;
+  hand.table = one_mesh({{"a", 2}, {"b", 2}});
+  hand.tensor = {{6}, DType::float32};
+  hand.src = "S(0)[0]S(0)[1]";
+  hand.steps = {{Op::all_gather, {"b"}, "S(0)R"}};
+  auto report = replay_fake(make_plan(hand), {}, Registration::none, FAKE_NCCL, calls);
+  REQUIRE(report.ok());
+  CHECK(all_right(*report));
+  std::vector<std::string> lines = lines_of(log);
+  std::remove(log.c_str());
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("the calls: one split a partition for all its groups at once, equal counts as they are, uneven ones padded") {
+  const std::vector<std::string> lines = calls_of_a_gather(NcclLibrary::Calls::do_not_block);
   std::vector<std::string> want;
   for (int r = 0; r < 4; ++r) want.push_back("ncclCommInitRankConfig rank " + std::to_string(r) + " of 4");
   for (int r = 0; r < 4; ++r) want.push_back("ncclCommSplit rank " + std::to_string(r) + " colour " + std::to_string(r / 2));
@@ -145,7 +157,16 @@ TEST_CASE("the calls: one split a partition for all its groups at once, equal co
   for (int r = 0; r < 4; ++r) want.push_back("ncclAllGather rank " + std::to_string(r) + " of 2 count 8");
   for (int r = 0; r < 8; ++r) want.emplace_back("ncclCommDestroy");
   CHECK(lines == want);
-  std::remove(log.c_str());
+}
+
+TEST_CASE("calls that block are on splits of their own, of all ranks too: no group of NCCL has both kinds") {
+  const std::vector<std::string> lines = calls_of_a_gather(NcclLibrary::Calls::block);
+  std::vector<std::string> want;
+  for (int r = 0; r < 4; ++r) want.push_back("ncclCommSplit rank " + std::to_string(r) + " colour 0 blocking");
+  for (int r = 0; r < 4; ++r) want.push_back("ncclCommSplit rank " + std::to_string(r) + " colour " + std::to_string(r / 2) + " blocking");
+  CHECK(std::vector<std::string>(lines.begin() + 4, lines.begin() + 12) == want);
+  CHECK(std::count(lines.begin(), lines.end(), "ncclCommDestroy") == 12);
+  CHECK(alive() == 0);
 }
 
 namespace {

@@ -273,6 +273,25 @@ TEST_CASE("a rank that dies within a collective is named too") {
   }
 }
 
+TEST_CASE("where steps are measured their calls block, and a rank that ends or dies is named all the same") {
+  const Outcome right = run("--measure --repeat 2 --report nccl_process.report.json");
+  CHECK_MESSAGE(right.code == 0, right.all());
+  CHECK_MESSAGE(text_of("nccl_process.report.json").find("blocking, as those of most programs") != std::string::npos, right.all());
+  // In timed turns, which have more calls than the checked one: of steps, and of the barriers between them.
+  int in_steps = 0;
+  for (int call = 8; call < 20; ++call) {
+    CAPTURE(call);
+    const Outcome died =
+        run("--measure --repeat 3", (call % 2 == 0 ? "FAKE_NCCL_DEAF=1 " : "") + ("FAKE_NCCL_DIE=2:" + std::to_string(call)));
+    CHECK_MESSAGE(died.code == 5, died.all());
+    check_survivors(died, 12, "rank 12 has ended");
+    in_steps += died.says("redistribution 'hand', step ") ? 1 : 0;
+    CHECK_MESSAGE(died.seconds < 40, died.seconds);
+    CHECK_MESSAGE(died.left.empty(), died.left);
+  }
+  CHECK(in_steps > 2);
+}
+
 TEST_CASE("a rank that hangs is named by every other one at the deadline, and ended") {
   for (int rank : {10, 12}) {
     CAPTURE(rank);

@@ -38,7 +38,8 @@ struct Ranks {
   std::unique_ptr<GpuDevice> device;
   std::unique_ptr<Communicator> communicator;
 
-  explicit Ranks(int64_t world, std::vector<int64_t> ids = {}, int64_t streams = 1, int64_t deadline_ms = 20'000) {
+  explicit Ranks(int64_t world, std::vector<int64_t> ids = {}, int64_t streams = 1, int64_t deadline_ms = 20'000,
+                 NcclLibrary::Calls calls = NcclLibrary::Calls::do_not_block) {
     std::vector<int32_t> ranks(static_cast<size_t>(world));
     std::iota(ranks.begin(), ranks.end(), 0);
     device = std::move(open_cuda(ranks, 0).value());
@@ -49,13 +50,15 @@ struct Ranks {
     question.global_ids = std::move(ids);
     question.deadline = std::chrono::milliseconds(deadline_ms);
     question.streams = streams;
+    question.calls = calls;
     communicator = std::move(open_nccl(question).value());
   }
 };
 
-Result<ReplayReport> replay_bundle(const Plan& plan, const ReplayOptions& options = {}) {
+Result<ReplayReport> replay_bundle(const Plan& plan, const ReplayOptions& options = {},
+                                   NcclLibrary::Calls calls = NcclLibrary::Calls::do_not_block) {
   Ranks ranks(rank_count(plan.meshes), make_rank_table(plan.meshes).global_ids, most_in_flight(plan.bundles.front().rounds),
-              options.step_deadline.count());
+              options.step_deadline.count(), calls);
   return replay(plan, options, *ranks.communicator, *ranks.device);
 }
 
@@ -177,7 +180,7 @@ TEST_CASE("bundles in any schedule: the rounds of a wave are in flight together,
     const Scheduling how{1 + round % 7, 1 + round % 6, 1 + round % 4};
     plan.bundles.push_back(schedule(plan, "sync", all_members(plan), how, random));
     forget();
-    auto report = replay_bundle(plan);
+    auto report = replay_bundle(plan, {}, round % 2 == 0 ? NcclLibrary::Calls::do_not_block : NcclLibrary::Calls::block);
     REQUIRE_MESSAGE(report.ok(), (report.ok() ? "" : report.error().message));
     CHECK_MESSAGE(all_right(*report), to_text(*report));
     CHECK(report->bundles.size() == 1);
