@@ -24,27 +24,47 @@ struct Partition {
   std::vector<size_t> begins;  // of each set, and the end
 };
 
+// Ranks whose keys ascend, sets one behind the other.
 template <class Key>
-Partition partition_by(const std::vector<RankBoxes>& ranks, Key key) {
-  std::vector<int64_t> keys;
+Partition partition_in_order(const std::vector<RankBoxes>& ranks, Key key) {
   Partition p;
-  keys.reserve(ranks.size());
-  for (const RankBoxes& rank : ranks) keys.push_back(key(rank));
+  p.order.reserve(ranks.size());
+  int64_t last = -1;
   for (size_t i = 0; i < ranks.size(); ++i) {
-    if (keys[i] >= 0) p.order.push_back(static_cast<int32_t>(i));
-  }
-  auto less = [&](int32_t a, int32_t b) { return keys[a] < keys[b]; };
-  if (!std::is_sorted(p.order.begin(), p.order.end(), less))
-    std::stable_sort(p.order.begin(), p.order.end(), less);
-  for (size_t i = 0; i < p.order.size(); ++i) {
-    if (i == 0 || less(p.order[i - 1], p.order[i])) p.begins.push_back(i);
+    const int64_t own = key(ranks[i]);
+    if (own < 0) continue;
+    if (p.begins.empty() || own != last) p.begins.push_back(p.order.size());
+    p.order.push_back(static_cast<int32_t>(i));
+    last = own;
   }
   p.begins.push_back(p.order.size());
   return p;
 }
 
+// Keys are below `keys`.
+template <class Key>
+Partition partition_by(const std::vector<RankBoxes>& ranks, int64_t keys, Key key) {
+  std::vector<size_t> next(static_cast<size_t>(keys) + 1, 0);  // by key: where its next rank goes
+  for (const RankBoxes& rank : ranks) {
+    if (const int64_t own = key(rank); own >= 0) ++next[static_cast<size_t>(own) + 1];
+  }
+  Partition p;
+  for (size_t k = 0; k < static_cast<size_t>(keys); ++k) {
+    if (next[k + 1] > 0) p.begins.push_back(next[k]);
+    next[k + 1] += next[k];
+  }
+  p.begins.push_back(next.back());
+  p.order.resize(next.back());
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (const int64_t own = key(ranks[i]); own >= 0)
+      p.order[next[static_cast<size_t>(own)]++] = static_cast<int32_t>(i);
+  }
+  return p;
+}
+
 // Ways to sort ranks into sets that do not ask where the ranks are.
-enum Sorting : uint8_t { by_rank, by_cell, by_held, sources, targets, by_unit };
+enum Sorting : uint8_t { by_rank, by_cell, by_held, sources, targets };
+constexpr size_t sortings = 5;
 
 // Sets of ranks and what they need.
 struct Needs {
@@ -58,7 +78,7 @@ struct Alike {
   explicit Alike(Participants participants) : all(std::move(participants)), needs(all) {}
   Participants all;
   SetNeeds needs;
-  std::array<std::optional<Needs>, by_unit> known;
+  std::array<std::optional<Needs>, sortings> known;
 };
 
 // The bounds of one copy.
@@ -81,25 +101,17 @@ class Copy {
   // that of a copy whose ranks lie closer.
   Bounds bounds(bool across, const State& src, std::span<const int64_t> shape, LevelSet used) {
     const bool timed = topology_->tables.empty();
-    int must_reach =
-        consider(by_rank, [i = int64_t{0}](const RankBoxes&) mutable { return i++; }) ? 0 : -1;
-    if (all_.cell_ranks > 1 &&
-        consider(by_cell, [](const RankBoxes& r) { return int64_t{r.cell}; }))
-      must_reach = 0;
-    if (all_.contributions * all_.holders > 1 &&
-        consider(by_held, [](const RankBoxes& r) { return int64_t{r.held}; }))
-      must_reach = 0;
+    int must_reach = consider_ranks() ? 0 : -1;
+    if (all_.cell_ranks > 1 && consider(by_cell)) must_reach = 0;
+    if (all_.contributions * all_.holders > 1 && consider(by_held)) must_reach = 0;
     // On one mesh both are all ranks, and nothing lies outside.
     for (const Sorting side : {sources, targets}) {
-      if (across && consider(side, [&](const RankBoxes& r) {
-            return (side == sources ? r.held : r.wanted) >= 0 ? int64_t{0} : -1;
-          }))
-        must_reach = 0;
+      if (across && consider(side)) must_reach = 0;
     }
     const auto levels = static_cast<int>(topology_->levels.size());
     for (int level = 1; level < levels && timed; ++level) {
-      if (take(level, needs_of([&](const RankBoxes& r) { return links_.unit(r.id, level - 1); })))
-        must_reach = level;
+      const auto unit = [&](const RankBoxes& r) { return links_.unit(r.id, level - 1); };
+      if (take(level, needs_of(partition_in_order(ranks_, unit)))) must_reach = level;
     }
     Bounds b;
     if (must_reach < 0) return b;
@@ -121,11 +133,10 @@ class Copy {
     return ranks;
   }
 
-  // The sets of ranks with equal keys.
-  template <class Key>
-  Needs needs_of(Key key) {
-    Needs all{partition_by(ranks_, key), {}, {}};
+  Needs needs_of(Partition partition) {
+    Needs all{std::move(partition), {}, {}};
     const Partition& sets = all.sets;
+    all.of_sets.reserve(sets.begins.size());
     for (size_t s = 0; s + 1 < sets.begins.size(); ++s) {
       const std::span<const int32_t> members = members_of(sets, s);
       all.of_sets.push_back(members.size() == 1 ? alike_->needs.of_rank(members.front())
@@ -137,11 +148,47 @@ class Copy {
   static std::span<const int32_t> members_of(const Partition& sets, size_t s) {
     return {sets.order.data() + sets.begins[s], sets.begins[s + 1] - sets.begins[s]};
   }
-  template <class Key>
-  bool consider(Sorting sorting, Key key) {
+  bool consider(Sorting sorting) {
     std::optional<Needs>& known = alike_->known[sorting];
-    if (!known) known = needs_of(key);
+    if (!known) known = needs_of(partition_of(sorting));
     return take(0, *known);
+  }
+  [[nodiscard]] Partition partition_of(Sorting sorting) const {
+    switch (sorting) {
+      case by_cell:
+        return partition_by(ranks_, std::ssize(all_.wanted.of_ranks()),
+                            [](const RankBoxes& r) { return r.cell; });
+      case by_held:
+        return partition_by(ranks_, all_.held.count(), [](const RankBoxes& r) { return r.held; });
+      case sources:
+        return partition_in_order(ranks_, [](const RankBoxes& r) { return r.held >= 0 ? 0 : -1; });
+      case targets:
+        return partition_in_order(ranks_,
+                                  [](const RankBoxes& r) { return r.wanted >= 0 ? 0 : -1; });
+      default:
+        return partition_in_order(ranks_, [i = 0](const RankBoxes&) mutable { return i++; });
+    }
+  }
+
+  // Of every rank by itself, one after the other: what they need is kept only where contributions
+  // lie in several of them.
+  bool consider_ranks() {
+    if (all_.contributions > 1) return consider(by_rank);
+    int64_t most_in = 0;
+    int64_t most_crossing = 0;  // over the links of `links`
+    LevelSet links = 0;
+    for (int32_t rank = 0; rank < std::ssize(ranks_); ++rank) {
+      const SetNeed need = alike_->needs.of_rank(rank);
+      most_in = std::max(most_in, need.in);
+      const int64_t crossing = std::max(need.in, need.out);
+      if (crossing == 0 || (links_.of_rank(rank) == links && crossing <= most_crossing)) continue;
+      links = links_.of_rank(rank);
+      most_crossing = crossing;
+      take(crossing, links_.bandwidth(links));
+    }
+    (void)alike_->needs.take_wanting();
+    bytes_ = std::max(bytes_, saturating_mul(most_in, element_bytes_));
+    return most_crossing > 0;
   }
 
   // Of sets whose links to outside are of `level` and further out. Whether something crosses them.

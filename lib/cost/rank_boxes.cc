@@ -191,6 +191,30 @@ int64_t shared_elements(const BoxGrid& a, std::span<const int32_t> boxes_a, cons
   return elements;
 }
 
+namespace {
+
+void sort_by_id(std::vector<RankBoxes>& ranks) {
+  auto by_id = [](const RankBoxes& a, const RankBoxes& b) { return a.id < b.id; };
+  if (!std::is_sorted(ranks.begin(), ranks.end(), by_id))
+    std::sort(ranks.begin(), ranks.end(), by_id);
+}
+
+void list_on_one_mesh(const Mesh& mesh, int64_t copy, const State& src, const State& dst,
+                      Participants& all) {
+  const auto shape = mesh_shape(mesh);
+  const auto ids = rank_ids(mesh, copy);
+  const auto& held = all.held.of_ranks();
+  const auto& wanted = all.wanted.of_ranks();
+  const auto contributions = contributions_of(src, shape);
+  const auto cells = cells_of(dst, shape);
+  all.ranks.reserve(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i)
+    all.ranks.push_back({ids[i], held[i], contributions[i], wanted[i], cells[i]});
+  sort_by_id(all.ranks);
+}
+
+}  // namespace
+
 Participants list_participants(const Mesh& src_mesh, const Mesh& dst_mesh, int64_t copy,
                                std::span<const int64_t> shape, const State& src, const State& dst) {
   const auto src_shape = mesh_shape(src_mesh);
@@ -201,12 +225,10 @@ Participants list_participants(const Mesh& src_mesh, const Mesh& dst_mesh, int64
   all.cell_ranks = pending_product(dst);
   all.cells = mesh_size(dst_mesh) / (all.wanted.count() * all.cell_ranks);
 
-  auto by_id = [](const RankBoxes& a, const RankBoxes& b) { return a.id < b.id; };
-  auto sorted = [&](std::vector<RankBoxes> ranks) {
-    if (!std::is_sorted(ranks.begin(), ranks.end(), by_id))
-      std::sort(ranks.begin(), ranks.end(), by_id);
-    return ranks;
-  };
+  if (&src_mesh == &dst_mesh) {
+    list_on_one_mesh(src_mesh, copy, src, dst, all);
+    return all;
+  }
   std::vector<RankBoxes> sources;
   {
     const auto ids = rank_ids(src_mesh, copy);
@@ -214,7 +236,7 @@ Participants list_participants(const Mesh& src_mesh, const Mesh& dst_mesh, int64
     const auto contributions = contributions_of(src, src_shape);
     for (size_t i = 0; i < ids.size(); ++i)
       sources.push_back({ids[i], held[i], contributions[i], -1, -1});
-    sources = sorted(std::move(sources));
+    sort_by_id(sources);
   }
   std::vector<RankBoxes> targets;
   {
@@ -222,7 +244,7 @@ Participants list_participants(const Mesh& src_mesh, const Mesh& dst_mesh, int64
     const auto& wanted = all.wanted.of_ranks();
     const auto cells = cells_of(dst, dst_shape);
     for (size_t i = 0; i < ids.size(); ++i) targets.push_back({ids[i], -1, 0, wanted[i], cells[i]});
-    targets = sorted(std::move(targets));
+    sort_by_id(targets);
   }
   all.ranks.reserve(sources.size() + targets.size());
   auto from = sources.begin();
