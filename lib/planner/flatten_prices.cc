@@ -84,7 +84,7 @@ size_t FlattenPrices::add(const PlannedRedistribution& planned, int64_t times, L
       effective_target(planned.request, mesh_shape(meshes_.meshes[planned.request.src_mesh]));
   question.times = times;
   question.budget.left = left.work;
-  question.settling.left = left.work / work::advice_percent * work::search_percent;
+  question.settling.left = left.work / work::advice_percent * work::settling_percent;
   question.left = std::move(left);
   question.known[0] = {planned.totals, planned.steps};
   question.least_ps = planned.totals.predicted_ps;
@@ -298,7 +298,7 @@ FlattenedPlan FlattenPrices::best_with(Question& question, FlattenSets sets, Eff
     best.settled = !question.budget.used_up();
     return best;
   }
-  const int64_t own = options_.work_budget / 100 * work::search_percent;
+  const int64_t own = options_.work_budget / 100 * work::settling_percent;
   work::Budget share{std::min(own, question.settling.left)};
   const int64_t given = share.left;
   if (auto plan = search(question, declared, sets, best.totals.predicted_ps, share))

@@ -16,6 +16,8 @@ namespace {
 
 // Of more nothing is said: an exchange between any two of them would be looked at.
 constexpr size_t most_known_states = 8'192;
+// The share of the work that is kept to make a plan of what is known when the rest is used up.
+constexpr int64_t closing_percent = 8;
 
 class Ways {
  public:
@@ -38,10 +40,11 @@ class Ways {
     exchanges_.assign(states_.size(), nullptr);
     ways_.assign(states_.size(), {});
     ways_[target_].left = 0;
-    int64_t reached = 0;
+    const int64_t kept = q_.most_work / 100 * closing_percent;
     for (size_t next = nearest(); next < states_.size(); next = nearest()) {
-      reached = ways_[next].left;
-      if (work_left() < 0 || reached >= most_ps_) return raise(reached);
+      const int64_t reached = ways_[next].left;
+      if (reached >= most_ps_) return raise(reached);
+      if (work_left() < kept) return close();
       if (next != source_) {
         settle(next);
       } else if (!try_way() && !look_closer()) {
@@ -49,6 +52,14 @@ class Ways {
       }
     }
     raise(INT64_MAX);
+  }
+
+  // Prices the best way that is known from the source, and again where that changes which it is.
+  void close() {
+    while (work_left() > 0 && ways_[source_].left < most_ps_ && price_way()) {
+    }
+    const size_t next = nearest();
+    raise(next < states_.size() ? ways_[next].left : INT64_MAX);
   }
 
   struct Way {
@@ -158,11 +169,16 @@ class Ways {
     if (least.ps() < most) offer(i, to, least.ps(), true);
   }
 
-  // At the first, the second, the fourth time and so on prices every exchange on the way from the
-  // source: a plan, where it takes less than the best one known. Whether something was learnt.
+  // At the first, the second, the fourth time and so on prices the way from the source.
   bool try_way() {
     ++looks_;
-    if ((looks_ & (looks_ - 1)) != 0 || p_.peak_limit != INT64_MAX) return false;
+    return (looks_ & (looks_ - 1)) == 0 && price_way();
+  }
+
+  // Prices every exchange on the way from the source: a plan, where it takes less than the best one
+  // known. Whether something was learnt.
+  bool price_way() {
+    if (p_.peak_limit != INT64_MAX) return false;
     int64_t all = 0;
     for (size_t i = source_; i != target_; i = ways_[i].next) all += ways_[i].ps;
     std::vector<size_t> raised;
@@ -183,11 +199,11 @@ class Ways {
       is_plan = is_plan && each.exact[each.sooner()];
       way.back().way = exchange_ways[each.sooner()];
     }
-    if (raised.empty()) return false;
     if (all < most_ps_ && is_plan) {
       most_ps_ = all;
       plan_ = std::move(way);
     }
+    if (raised.empty()) return false;
     lose(raised);
     return true;
   }

@@ -18,6 +18,7 @@ constexpr int64_t without_plan = 4;
 // without exchanges may.
 constexpr int64_t list_percent = 25;
 constexpr int64_t collectives_percent = 25;
+constexpr int64_t collectives_beside_coarser_percent = 4;
 // Floors of units often settle an uneven question without: then less.
 constexpr int64_t even_percent = 25;
 constexpr int64_t even_beside_units_percent = 3;
@@ -26,7 +27,7 @@ constexpr int64_t brief_budget = 4'000'000;
 // The share of a hard question's budget that its coarser form may take.
 constexpr int64_t coarser_percent = 60;
 // And the one for a last look where it ended early.
-constexpr int64_t straight_percent = 10;
+constexpr int64_t straight_percent = 4;
 
 // Where bounds look at units and ranks are many, exchanges take so long to list that better bounds
 // soon repay; not before a few steps have shown good plans, which leave fewer states to look at.
@@ -403,6 +404,17 @@ void look_straight(const PlanProblem& problem, const SearchOptions& options, int
   found.cost = straight.cost;
 }
 
+// A plan of even states, from which nothing follows for the others.
+Found find_even(const PlanProblem& problem, const SearchOptions& options) {
+  SearchOptions brief = options;
+  brief.work_budget = options.work_budget / 100 *
+                      (problem.units.empty() ? even_percent : even_beside_units_percent);
+  brief.coarser = nullptr;
+  Found found = find_cheapest(even_part(problem), brief);
+  found.least_ps = 0;
+  return found;
+}
+
 }  // namespace
 
 Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
@@ -422,26 +434,22 @@ Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
   // Of many ranks, where exchanges of uneven shards take long to price, the even states first.
   if (problem.ranks > few_ranks && !problem.even && problem.exact_levels &&
       boxes_are_products(problem, problem.source, problem.target)) {
-    SearchOptions brief = options;
-    brief.work_budget = options.work_budget / 100 *
-                        (problem.units.empty() ? even_percent : even_beside_units_percent);
-    brief.coarser = nullptr;
-    const PlanProblem even = even_part(problem);
-    known = find_cheapest(even, brief);
+    known = find_even(problem, options);
     work = known.work;
-    known.least_ps = 0;
   }
   // Else a plan of collectives alone, which is found for little, bounds the search first; beside
   // sums also one with exchanges straight to the target, where those are priced for little.
   SearchOptions first = options;
   first.straight = first.exchange = lines_up && problem.source.pending != 0;
   first.known = &known;
-  first.work_budget = std::max<int64_t>(0, options.work_budget / 100 * collectives_percent - work);
+  const bool coarsens = options.coarser != nullptr && problem.cut_at_levels;
+  const int64_t percent = coarsens ? collectives_beside_coarser_percent : collectives_percent;
+  first.work_budget = std::max<int64_t>(0, options.work_budget / 100 * percent - work);
   Found bounded = Search(problem, first).run();
   work += bounded.work;
   SearchOptions all = options;
   all.known = &bounded;
-  if (options.coarser != nullptr && problem.cut_at_levels) {
+  if (coarsens) {
     Found soon;
     if (!lines_up) {
       SearchOptions brief = all;

@@ -7,8 +7,8 @@ namespace meshplan {
 namespace {
 
 // Of the budget, and of what is left of it once the states are listed.
-constexpr int64_t rests_percent = 70;
-constexpr int64_t unused_percent = 90;
+constexpr int64_t rests_percent = 95;
+constexpr int64_t unused_percent = 97;
 constexpr int64_t outside_percent = 20;
 // Contributions to more bytes than that may be more than numbers hold.
 constexpr int64_t most_bytes_outside = INT64_MAX >> 20;

@@ -54,7 +54,8 @@ auto on_share(Budget& budget, int64_t percent, Part part) {
 }
 
 // What each part of a question may take of what is left when its turn comes, in percent.
-constexpr int64_t search_percent = 60;
+constexpr int64_t search_percent = 90;
+constexpr int64_t settling_percent = 60;  // of the whole: a plan with sets that advice names
 constexpr int64_t advice_percent = 40;
 constexpr int64_t alternatives_percent = 50;
 constexpr int64_t audit_percent = 90;

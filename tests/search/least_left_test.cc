@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <random>
 
 #include "cost/topology.h"
@@ -43,6 +44,7 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
   int64_t raised = 0;
   int64_t refused = 0;
   int64_t told = 0;
+  int64_t made = 0;
   for (const SizedQuestion& w : {SizedQuestion{{3, 4}, {1000, 7}, 6}, SizedQuestion{{2, 3, 2}, {600, 50}, 4},
                                  SizedQuestion{{4, 3}, {2, 30}, 100}, SizedQuestion{{2, 2, 3}, {360, 24}, 8}}) {
     Topology topology = w.inside == 100 ? uniform_topology() : test::two_levels(w.inside, 500);
@@ -72,16 +74,17 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
       const Raised all = raise_left(q, states);
       CHECK(all.way.empty());
       CHECK(all.least_ps == best.cost.ps);
+      std::vector<std::optional<int64_t>> rests(states.size());  // what a plan from there takes, where it is of use
       for (size_t i = 0; i < states.size(); ++i) {
         REQUIRE(states[i].left >= before[i].left);
         raised += states[i].left > before[i].left;
         refused += states[i].before + states[i].left > q.most_ps;
         if (states[i].before + before[i].left > q.most_ps) continue;
-        // What a plan from there takes, where it is of use.
         PlanProblem from = *p;
         from.source = states[i].at;
         const Found rest = find_cheapest(from);
         REQUIRE(rest.exists);
+        rests[i] = rest.cost.ps;
         CAPTURE(to_text(to_state(*p, p->source), w.sizes));
         CAPTURE(to_text(to_state(*p, states[i].at), w.sizes));
         CAPTURE(to_text(to_state(*p, p->target), w.sizes));
@@ -94,8 +97,21 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
       for (const LeftState& state : looser) {
         if (state.at == p->source) CHECK(state.left == best.cost.ps);
       }
+      // Cut short, it makes a plan of what it knows, and says no more than that.
+      q.most_ps = 2 * best.cost.ps;
+      for (q.most_work = 1'000; q.most_work < 100'000; q.most_work *= 2) {
+        std::vector<LeftState> cut = before;
+        const Raised part = raise_left(q, cut);
+        CHECK(part.least_ps <= best.cost.ps);
+        for (size_t i = 0; i < cut.size(); ++i) {
+          if (rests[i]) REQUIRE(cut[i].left <= std::max(before[i].left, std::min(*rests[i], q.most_ps - cut[i].before + 1)));
+        }
+        if (part.way.empty()) continue;
+        ++made;
+        CHECK(part.way.back().to == p->target);
+      }
       q.most_ps = best.cost.ps;
-      // Cut short, it still says no more than that.
+      // Where none but the cheapest is of use, too.
       std::vector<LeftState> some = before;
       q.most_work = 2'000;
       const int64_t least_ps = raise_left(q, some).least_ps;
@@ -104,8 +120,9 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
       for (size_t i = 0; i < some.size(); ++i) REQUIRE(some[i].left <= states[i].left);
     }
   }
-  MESSAGE(raised << " raised, " << refused << " refused, more told of " << told << " cut short");
+  MESSAGE(raised << " raised, " << refused << " refused, more told of " << told << " cut short, plans made of " << made);
   CHECK(told > 5);
+  CHECK(made > 5);
   CHECK(raised > 300);
   CHECK(refused > 300);
 }
