@@ -490,9 +490,10 @@ Result<std::unique_ptr<Communicator>> open_nccl(const NcclQuestion& question) {
     setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);  // NOLINT(concurrency-mt-unsafe)
   auto communicator = std::make_unique<NcclCommunicator>(question);
   if (auto done = communicator->open(); !done) return done.error();
-  // The communicator of all ranks, where that is not the world itself.
-  const Deadline deadline = std::chrono::steady_clock::now() + question.deadline;
-  if (auto done = communicator->prepare({}, deadline); !done) return done.error();
+  if (question.calls == NcclLibrary::Calls::block) {  // all ranks by a split, too
+    const Deadline deadline = std::chrono::steady_clock::now() + question.deadline;
+    if (auto done = communicator->prepare({}, deadline); !done) return done.error();
+  }
   return std::unique_ptr<Communicator>(std::move(communicator));
 }
 
