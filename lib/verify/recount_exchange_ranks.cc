@@ -2,19 +2,30 @@
 // shard that the box meets. The ranks of a unit have the same nearest holders, so those that want
 // one box receive the same from the same, but for what each holds itself.
 #include <algorithm>
-#include <map>
+#include <span>
+#include <tuple>
 
 #include "base/int_math.h"
 #include "verify/listing.h"
 #include "verify/recount_exchange.h"
+#include "verify/unit_holders.h"
 
 namespace meshplan::verification {
 namespace {
 
-// Ranks of one unit that want one box, and talk.
-struct Sharing {
-  std::vector<const ListedRank*> ranks;
-  // Per level, of a rank that holds nothing of the box.
+// A rank of the unit at hand, and what it wants of which class: ranks for which these are the same
+// want one box, and talk.
+struct Wanting {
+  size_t kept = 0;
+  size_t wanted = 0;
+  const ListedRank* rank = nullptr;
+  [[nodiscard]] bool shares(const Wanting& other) const {
+    return kept == other.kept && wanted == other.wanted;
+  }
+};
+
+// Per level, what a rank that holds nothing of its box receives.
+struct Receives {
   std::array<int128, most_levels> bytes{};
   std::array<int64_t, most_levels> from{};
 };
@@ -25,6 +36,7 @@ class Tally {
       : view_(view),
         listing_(listing),
         levels_(listing.units().levels()),
+        holders_(listing),
         shards_(listing.shards()),
         sent_(levels_, std::vector<int128>(listing.places() + 1, 0)),
         to_(levels_, std::vector<int64_t>(listing.places() + 1, 0)) {}
@@ -34,19 +46,22 @@ class Tally {
     const std::vector<ListedRank>& ranks = listing_.ranks();
     for (size_t i = 0; i < ranks.size();) {
       const int64_t unit = ranks[i].id / listing_.units().ranks(0);
-      sharing_.clear();
-      std::map<std::pair<size_t, size_t>, size_t> known;
+      wanting_.clear();
+      holders_.enter(i);
       for (; i < ranks.size() && ranks[i].id / listing_.units().ranks(0) == unit; ++i) {
         --left;
         if (ranks[i].dst == nowhere || !which[i]) continue;
-        const auto [at, added] = known.try_emplace(
-            {listing_.kept_at(ranks[i]), listing_.wanted_at(ranks[i])}, sharing_.size());
-        if (added) sharing_.emplace_back();
-        sharing_[at->second].ranks.push_back(&ranks[i]);
+        wanting_.push_back({listing_.kept_at(ranks[i]), listing_.wanted_at(ranks[i]), &ranks[i]});
       }
-      for (Sharing& sharing : sharing_) {
-        count_sharing(sharing, most, left);
+      std::sort(wanting_.begin(), wanting_.end(), [](const Wanting& a, const Wanting& b) {
+        return std::tie(a.kept, a.wanted, a.rank) < std::tie(b.kept, b.wanted, b.rank);
+      });
+      for (size_t begin = 0; begin < wanting_.size();) {
+        size_t end = begin + 1;
+        while (end < wanting_.size() && wanting_[end].shares(wanting_[begin])) ++end;
+        count_sharing(std::span(wanting_).subspan(begin, end - begin), most, left);
         if (left < 0) return false;
+        begin = end;
       }
       if (view_.whole_pieces) send_whole(left);
     }
@@ -68,63 +83,74 @@ class Tally {
     bool alike = true;
     NearestHolders near;
   };
-  void count_sharing(Sharing& sharing, Exchanged& most, int64_t& left) {
-    for (const ListedRank* rank : sharing.ranks) {
-      if (rank->shard != nowhere) ++shards_[rank->shard].owners;
+  // Ranks of the unit that want one box.
+  void count_sharing(std::span<const Wanting> sharing, Exchanged& most, int64_t& left) {
+    for (const Wanting& one : sharing) {
+      if (one.rank->shard != nowhere) ++shards_[one.rank->shard].owners;
     }
-    const ListedRank& first = *sharing.ranks.front();
-    const Listing::UnitsOf units = listing_.units_of(first.id);
-    listing_.each_part(first, [&](size_t number, int64_t elements, int64_t longest) {
-      --left;
-      Shard& shard = shards_[number];
-      const NearestHolders near = listing_.nearest(number, units);
-      const int64_t bytes = elements * view_.element_bytes;
-      const int64_t from = view_.whole_pieces ? 1 : std::min(near.count, longest);
-      sharing.bytes[near.level] += bytes;
-      sharing.from[near.level] += from;
+    Receives all;
+    listing_.each_part(*sharing.front().rank,
+                       [&](size_t number, int64_t elements, int64_t longest) {
+                         --left;
+                         count_part(std::ssize(sharing), number, elements, longest, all);
+                       });
+    for (const Wanting& one : sharing) fold_received(*one.rank, all, most);
+    for (const Wanting& one : sharing) {
+      if (one.rank->shard == nowhere) continue;
+      Shard& own = shards_[one.rank->shard];
+      own.owners = own.own_bytes = own.own_from = 0;
+    }
+  }
+  // What the box has of one shard.
+  void count_part(int64_t wanting, size_t number, int64_t elements, int64_t longest,
+                  Receives& all) {
+    Shard& shard = shards_[number];
+    const NearestHolders near = holders_.nearest(number);
+    const int64_t bytes = elements * view_.element_bytes;
+    const int64_t from = view_.whole_pieces ? 1 : std::min(near.count, longest);
+    all.bytes[near.level] += bytes;
+    all.from[near.level] += from;
+    if (shard.owners > 0) {
       shard.own_bytes = bytes;
       shard.own_from = from;
-      const auto asking = std::ssize(sharing.ranks) - shard.owners;
-      if (asking == 0) return;
-      if (view_.whole_pieces) {
-        if (shard.asking == 0) asked_for_.push_back(number);
-        shard.alike = shard.asking == 0 || (shard.alike && shard.bytes == bytes);
-        shard.bytes = bytes;
-        shard.asking += asking;
-        shard.near = near;
-      } else {
-        // `longer` of the holders send one slice more than the others.
-        const int64_t slice = bytes / longest;
-        const int64_t each = longest / near.count;
-        const auto longer = static_cast<size_t>(longest % near.count);
-        const auto holders = static_cast<size_t>(near.count);
-        if (longer > 0) send(near, 0, longer, slice * (each + 1), asking);
-        if (each > 0) send(near, longer, holders, slice * each, asking);
-      }
-    });
-    for (const ListedRank* rank : sharing.ranks) {
-      int64_t all = 0;
-      for (size_t l = 0; l < levels_; ++l) {
-        int128 bytes = sharing.bytes[l];
-        int64_t from = sharing.from[l];
-        // A rank's own shard has a holder in its unit.
-        if (l == 0 && rank->shard != nowhere) {
-          bytes -= shards_[rank->shard].own_bytes;
-          from -= shards_[rank->shard].own_from;
-        }
-        const int64_t received = bytes > INT64_MAX ? INT64_MAX : static_cast<int64_t>(bytes);
-        all = saturating_add(all, received);
-        most.traffic.bytes[l] = std::max(most.traffic.bytes[l], received);
-        most.traffic.peers[l] = std::max(most.traffic.peers[l], from);
-      }
-      most.received = std::max(most.received, all);
     }
-    for (const ListedRank* rank : sharing.ranks) {
-      if (rank->shard != nowhere) shards_[rank->shard].owners = 0;
+    const int64_t asking = wanting - shard.owners;
+    if (asking == 0) return;
+    if (view_.whole_pieces) {
+      if (shard.asking == 0) asked_for_.push_back(number);
+      shard.alike = shard.asking == 0 || (shard.alike && shard.bytes == bytes);
+      shard.bytes = bytes;
+      shard.asking += asking;
+      shard.near = near;
+    } else if (near.count == 1) {
+      send(near, 0, 1, bytes, asking);
+    } else {
+      // `longer` of the holders send one slice more than the others.
+      const int64_t slice = bytes / longest;
+      const int64_t each = longest / near.count;
+      const auto longer = static_cast<size_t>(longest % near.count);
+      const auto holders = static_cast<size_t>(near.count);
+      if (longer > 0) send(near, 0, longer, slice * (each + 1), asking);
+      if (each > 0) send(near, longer, holders, slice * each, asking);
     }
-    listing_.each_part(first, [&](size_t number, int64_t, int64_t) {
-      shards_[number].own_bytes = shards_[number].own_from = 0;
-    });
+  }
+  // What the rank receives: all, but for what it holds.
+  void fold_received(const ListedRank& rank, const Receives& box, Exchanged& most) const {
+    int64_t all = 0;
+    for (size_t l = 0; l < levels_; ++l) {
+      int128 bytes = box.bytes[l];
+      int64_t from = box.from[l];
+      // A rank's own shard has a holder in its unit.
+      if (l == 0 && rank.shard != nowhere) {
+        bytes -= shards_[rank.shard].own_bytes;
+        from -= shards_[rank.shard].own_from;
+      }
+      const int64_t received = bytes > INT64_MAX ? INT64_MAX : static_cast<int64_t>(bytes);
+      all = saturating_add(all, received);
+      most.traffic.bytes[l] = std::max(most.traffic.bytes[l], received);
+      most.traffic.peers[l] = std::max(most.traffic.peers[l], from);
+    }
+    most.received = std::max(most.received, all);
   }
 
   // The ranks of the unit that miss part of a shard ask its nearest holders in turn.
@@ -153,16 +179,13 @@ class Tally {
 
   // Shards that are asked for in pieces of several sizes, rank by rank.
   void send_in_order(int64_t& left) {
-    std::vector<const ListedRank*> ranks;
-    for (const Sharing& sharing : sharing_)
-      ranks.insert(ranks.end(), sharing.ranks.begin(), sharing.ranks.end());
-    std::sort(ranks.begin(), ranks.end(),
-              [](const ListedRank* a, const ListedRank* b) { return a->id < b->id; });
-    for (const ListedRank* rank : ranks) {
-      listing_.each_part(*rank, [&](size_t number, int64_t elements, int64_t) {
+    std::sort(wanting_.begin(), wanting_.end(),
+              [](const Wanting& a, const Wanting& b) { return a.rank < b.rank; });
+    for (const Wanting& one : wanting_) {
+      listing_.each_part(*one.rank, [&](size_t number, int64_t elements, int64_t) {
         --left;
         Shard& shard = shards_[number];
-        if (number == rank->shard || shard.asking == 0 || shard.alike) return;
+        if (number == one.rank->shard || shard.asking == 0 || shard.alike) return;
         const auto holder = static_cast<size_t>(shard.asked++ % shard.near.count);
         send(shard.near, holder, holder + 1, elements * view_.element_bytes, 1);
       });
@@ -198,8 +221,9 @@ class Tally {
   const ExchangeView& view_;
   const Listing& listing_;
   size_t levels_;
+  UnitHolders holders_;  // of the unit at hand
   std::vector<Shard> shards_;
-  std::vector<Sharing> sharing_;   // of the unit at hand
+  std::vector<Wanting> wanting_;   // of the unit at hand
   std::vector<size_t> asked_for_;  // shards that its ranks ask for
   // Per level and place; bytes are wide, as differences cannot be held at a most.
   std::vector<std::vector<int128>> sent_;

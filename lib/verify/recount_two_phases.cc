@@ -4,21 +4,38 @@
 #include <set>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "base/int_math.h"
 #include "verify/listing.h"
 #include "verify/recount_exchange.h"
 #include "verify/stages.h"
+#include "verify/unit_holders.h"
 
 namespace meshplan::verification {
 namespace {
 
 // Where a box that members want meets a shard that the unit misses.
 struct Missing {
-  int64_t wanted = 0;  // which box of those that the unit wants, in the order of the first member
+  size_t wanted = 0;  // which box of those that the unit wants, in the order of the first member
   size_t shard = 0;
   int64_t elements = 0;
   int64_t longest = 1;  // slices
+  NearestHolders near;
+};
+
+// The same of a shard that members hold.
+struct Inside {
+  size_t shard = 0;
+  int64_t bytes = 0;
+  int64_t longest = 1;
+  NearestHolders near;
+};
+// A box that members of a unit want.
+struct WantedBox {
+  int64_t shards = 0;  // that it meets
+  std::vector<Inside> inside;
+  std::vector<size_t> members;  // in rank order
 };
 
 // What one rank receives or sends in one phase.
@@ -35,7 +52,7 @@ struct RankTraffic {
 class Phases {
  public:
   Phases(const ExchangeView& view, const Listing& listing)
-      : view_(view), listing_(listing), place_of_rank_(listing.ranks().size()) {
+      : view_(view), listing_(listing), holders_(listing), place_of_rank_(listing.ranks().size()) {
     for (size_t i = 0; i < place_of_rank_.size(); ++i) place_of_rank_[i] = listing.ranks()[i].place;
     rank_of_place_.resize(listing.places());
     for (size_t i = 0; i < place_of_rank_.size(); ++i) {
@@ -109,44 +126,62 @@ class Phases {
   int64_t count_unit(const std::vector<size_t>& members) {
     int64_t pieces = 0;
     members_ = &members;
+    holders_.enter(members.front());
     has_sent_.assign(members.size() * members.size(), 0);
-    std::vector<Missing> missing;
-    std::map<size_t, int64_t> boxes;  // wanted boxes in the order of their first member
-    std::vector<int64_t> wants(members.size(), -1);
+    missing_.clear();
+    boxes_.clear();
     targets_.clear();
+    wants_.assign(members.size(), nowhere);
+    std::map<size_t, size_t> known;  // places of wanted boxes in the order of their first member
     for (size_t m = 0; m < members.size(); ++m) {
       const ListedRank& rank = listing_.ranks()[members[m]];
       if (rank.dst == nowhere) continue;
       targets_.push_back(m);
-      bool first = false;
-      const Listing::UnitsOf units = listing_.units_of(rank.id);
-      listing_.each_part(rank, [&](size_t shard, int64_t elements, int64_t longest) {
-        ++pieces;
-        if (wants[m] < 0) {
-          const auto [at, added] = boxes.emplace(listing_.wanted_at(rank), std::ssize(boxes));
-          wants[m] = at->second;
-          first = added;
-        }
-        const NearestHolders near = listing_.nearest(shard, units);
-        if (near.level > 0) {
-          if (first) missing.push_back({wants[m], shard, elements, longest});
-        } else if (shard != rank.shard) {
-          pieces += std::min(near.count, longest);
-          receive_inside(m, near, elements * view_.element_bytes, longest);
-        }
-      });
+      const size_t wanted = listing_.wanted_at(rank);
+      auto at = known.find(wanted);
+      if (at == known.end()) {
+        if (!list_box(rank)) continue;  // it is empty
+        at = known.emplace(wanted, boxes_.size() - 1).first;
+      }
+      wants_[m] = at->second;
+      WantedBox& box = boxes_[at->second];
+      box.members.push_back(m);
+      pieces += box.shards;
+      for (const Inside& part : box.inside) {
+        if (part.shard == rank.shard) continue;
+        pieces += std::min(part.near.count, part.longest);
+        receive_inside(m, part);
+      }
     }
-    pieces += fetch_missing(missing, wants);
+    pieces += fetch_missing();
     fold_peers_inside();
     return pieces;
   }
+  // What the box that the rank wants has of shards; false where it is empty.
+  bool list_box(const ListedRank& rank) {
+    WantedBox box;
+    const size_t number = boxes_.size();
+    listing_.each_part(rank, [&](size_t shard, int64_t elements, int64_t longest) {
+      ++box.shards;
+      const NearestHolders near = holders_.nearest(shard);
+      if (near.level > 0) {
+        missing_.push_back({number, shard, elements, longest, near});
+      } else {
+        box.inside.push_back({shard, elements * view_.element_bytes, longest, near});
+      }
+    });
+    if (box.shards == 0) return false;
+    boxes_.push_back(std::move(box));
+    return true;
+  }
 
   // By the even cut from the members of the unit that hold the shard.
-  void receive_inside(size_t member, const NearestHolders& near, int64_t bytes, int64_t longest) {
-    const int64_t slice = bytes / longest;
-    for (int64_t i = 0; i < std::min(near.count, longest); ++i) {
-      const int64_t length = longest / near.count + (i < longest % near.count ? 1 : 0);
-      const size_t from = rank_of_place_[near.first + static_cast<size_t>(i)];
+  void receive_inside(size_t member, const Inside& part) {
+    const int64_t slice = part.bytes / part.longest;
+    const int64_t senders = part.near.count;
+    for (int64_t i = 0; i < std::min(senders, part.longest); ++i) {
+      const int64_t length = part.longest / senders + (i < part.longest % senders ? 1 : 0);
+      const size_t from = rank_of_place_[part.near.first + static_cast<size_t>(i)];
       send_inside(number_of(from), member, slice * length);
       if (view_.at_once > 0) listed_.held.push_back({from, (*members_)[member], slice * length});
     }
@@ -154,25 +189,23 @@ class Phases {
 
   // What the unit misses, wanted box by wanted box: the members that want the box share what is
   // missing of it; or all at once, which all share.
-  int64_t fetch_missing(std::vector<Missing>& missing, const std::vector<int64_t>& wants) {
-    std::sort(missing.begin(), missing.end(), [&](const Missing& a, const Missing& b) {
+  int64_t fetch_missing() {
+    std::sort(missing_.begin(), missing_.end(), [&](const Missing& a, const Missing& b) {
       if (a.wanted != b.wanted) return a.wanted < b.wanted;
       return listing_.first_holder(a.shard) < listing_.first_holder(b.shard);
     });
     int64_t pieces = 0;
-    wanting_.assign(members_->size(), {});  // by box: there are no more of them than members
-    for (size_t m = 0; m < wants.size(); ++m) {
-      if (wants[m] >= 0) wanting_[static_cast<size_t>(wants[m])].push_back(m);
-    }
+    fetched_bytes_.assign(members_->size(), 0);
     if (view_.at_once > 0) list_wanting();
     if (view_.fetched_by_all) {
-      pieces += share_among_all(missing);
+      pieces += share_among_all();
     } else {
-      for (size_t begin = 0; begin < missing.size();) {
+      for (size_t begin = 0; begin < missing_.size();) {
         size_t end = begin;
-        while (end < missing.size() && missing[end].wanted == missing[begin].wanted) ++end;
-        pieces += share_out({missing.data() + begin, end - begin},
-                            wanting_[static_cast<size_t>(missing[begin].wanted)]);
+        while (end < missing_.size() && missing_[end].wanted == missing_[begin].wanted) ++end;
+        const WantedBox& box = boxes_[missing_[begin].wanted];
+        pieces += share_out({missing_.data() + begin, end - begin}, box.members);
+        pass_on(missing_[begin].wanted);
         begin = end;
       }
     }
@@ -183,20 +216,21 @@ class Phases {
   // In shifts: as ranks, of all units.
   void list_wanting() {
     first_wanting_ = listed_.wanting.size();
-    for (const std::vector<size_t>& members : wanting_) {
+    for (const WantedBox& box : boxes_) {
       std::vector<size_t>& ranks = listed_.wanting.emplace_back();
-      for (const size_t m : members) ranks.push_back((*members_)[m]);
+      for (const size_t m : box.members) ranks.push_back((*members_)[m]);
     }
   }
 
   // What is missing in all, slice by slice: every target has its stretch of elements in each lap.
-  int64_t share_among_all(const std::vector<Missing>& missing) {
+  int64_t share_among_all() {
     int128 all = 0;
-    for (const Missing& box : missing) all += box.elements;
+    for (const Missing& box : missing_) all += box.elements;
     const int64_t k = std::ssize(targets_) * view_.laps;
     int64_t pieces = 0;
     int128 begins = 0;  // where the box at hand begins
-    for (const Missing& box : missing) {
+    for (size_t i = 0; i < missing_.size(); ++i) {
+      const Missing& box = missing_[i];
       const int64_t slice = box.elements / box.longest;
       // The slice in which the j-th stretch begins.
       const auto start = [&](int64_t j) {
@@ -213,9 +247,10 @@ class Phases {
         if (slices == 0) continue;
         fetch_part(targets_[static_cast<size_t>(j % std::ssize(targets_))], box, 0,
                    slices * slice * view_.element_bytes);
-        pieces += std::ssize(wanting_[static_cast<size_t>(box.wanted)]);
+        pieces += std::ssize(boxes_[box.wanted].members);
       }
       begins += box.elements;
+      if (i + 1 == missing_.size() || missing_[i + 1].wanted != box.wanted) pass_on(box.wanted);
     }
     return pieces;
   }
@@ -240,21 +275,37 @@ class Phases {
     return pieces;
   }
 
-  // One piece of the box: from the holder whose turn it is to the member, and on to others that
-  // want it. `parts` 0: all fetch.
+  // One piece of the box, from the holder whose turn it is to the member. `parts` 0: all fetch.
   void fetch_part(size_t member, const Missing& box, int64_t parts, int64_t bytes) {
     const size_t to = (*members_)[member];
-    const NearestHolders near = listing_.nearest(box.shard, listing_.ranks()[to].id);
+    const NearestHolders& near = box.near;
     const size_t from = rank_of_place_[near.first + place_asked(near, parts, bytes)];
     add(received_[0][to], near.level, bytes);
     add(sent_[0][from], near.level, bytes);
-    fetched_.push_back({from, to, near.level});
-    const auto wanted = static_cast<size_t>(box.wanted);
+    if (fetched_.empty() || fetched_.back() != std::tuple(from, to, near.level))
+      fetched_.push_back({from, to, near.level});
     if (view_.at_once > 0)
-      listed_.fetched.push_back({from, to, near.level, bytes, first_wanting_ + wanted});
-    for (const size_t m : wanting_[wanted]) {
-      if (m != member) send_inside(member, m, bytes);
+      listed_.fetched.push_back({from, to, near.level, bytes, first_wanting_ + box.wanted});
+    if (std::exchange(fetched_bytes_[member], fetched_bytes_[member] + bytes) == 0)
+      fetchers_.push_back(member);
+  }
+  // What was fetched of a box, from each that fetched some to the others that want it.
+  void pass_on(size_t wanted) {
+    const std::vector<size_t>& wanting = boxes_[wanted].members;
+    int128 all = 0;
+    for (const size_t m : fetchers_) all += fetched_bytes_[m];
+    for (const size_t m : wanting) {
+      add(received_[1][(*members_)[m]], 0, at_most(all - fetched_bytes_[m]));
+      for (const size_t f : fetchers_) {
+        if (f != m) has_sent_[m * members_->size() + f] = 1;
+      }
     }
+    for (const size_t f : fetchers_) {
+      const int64_t others = std::ssize(wanting) - (wants_[f] == wanted ? 1 : 0);
+      add(sent_[1][(*members_)[f]], 0, at_most(fetched_bytes_[f] * others));
+      fetched_bytes_[f] = 0;
+    }
+    fetchers_.clear();
   }
 
   // Among the nearest holders: by turns, or where all fetch the one that was asked for least.
@@ -288,6 +339,9 @@ class Phases {
     has_sent_[member * members_->size() + sender] = 1;
   }
 
+  [[nodiscard]] static int64_t at_most(int128 bytes) {
+    return static_cast<int64_t>(std::min(bytes, int128{INT64_MAX}));
+  }
   static void add(RankTraffic& traffic, size_t level, int64_t bytes) {
     traffic.bytes[level] = saturating_add(traffic.bytes[level], bytes);
   }
@@ -314,6 +368,7 @@ class Phases {
 
   const ExchangeView& view_;
   const Listing& listing_;
+  UnitHolders holders_;
   std::vector<size_t> place_of_rank_;
   std::vector<size_t> rank_of_place_;
   std::array<std::vector<RankTraffic>, 2> received_;  // per phase and rank
@@ -328,7 +383,11 @@ class Phases {
   // Of the unit at hand.
   const std::vector<size_t>* members_ = nullptr;
   std::vector<size_t> targets_;                              // members on the target's mesh
-  std::vector<std::vector<size_t>> wanting_;                 // members, by wanted box
+  std::vector<WantedBox> boxes_;                             // in the order of their first member
+  std::vector<size_t> wants_;                                // by member: which of them
+  std::vector<Missing> missing_;                             // by box, then by shard
+  std::vector<int128> fetched_bytes_;                        // of the box at hand, by member
+  std::vector<size_t> fetchers_;                             // that fetched some of it
   size_t first_wanting_ = 0;                                 // of the unit, in listed_.wanting
   std::vector<int8_t> has_sent_;                             // receiver-major: whether it receives
   std::vector<std::tuple<size_t, size_t, size_t>> fetched_;  // from, to, level
