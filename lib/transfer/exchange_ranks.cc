@@ -246,6 +246,7 @@ void number_shards(const SideBoxes& sources, const GridPlaces& places,
                    ExchangeRanks& out) {
   const size_t ranks = out.size();
   out.shard.assign(ranks, -1);
+  out.place.assign(ranks, -1);
   std::vector<int32_t> held;  // holders of each shard
   for (size_t r = 0; r < ranks; ++r) {
     if (out.source[r] < 0) continue;
@@ -259,16 +260,15 @@ void number_shards(const SideBoxes& sources, const GridPlaces& places,
       append_box(places, place, out.shard_box);
     }
     out.shard[r] = number;
-    ++held[static_cast<size_t>(number)];
+    out.place[r] = held[static_cast<size_t>(number)]++;
   }
   out.holders_begin.assign(1, 0);
   for (int32_t h : held) out.holders_begin.push_back(out.holders_begin.back() + h);
   out.holders.resize(static_cast<size_t>(out.holders_begin.back()));
-  std::vector<int32_t> next(out.holders_begin.begin(), out.holders_begin.end() - 1);
   for (size_t r = 0; r < ranks; ++r) {
     if (out.shard[r] < 0) continue;
-    const auto at = static_cast<size_t>(next[static_cast<size_t>(out.shard[r])]++);
-    out.holders[at] = static_cast<int32_t>(r);
+    const int32_t begin = out.holders_begin[static_cast<size_t>(out.shard[r])];
+    out.holders[static_cast<size_t>(begin + out.place[r])] = static_cast<int32_t>(r);
   }
 }
 

@@ -54,6 +54,7 @@ struct ExchangeRanks {
   std::vector<int32_t> source;  // index on the source side; -1: none
   std::vector<int32_t> target;  // index on the target side; -1: none
   std::vector<int32_t> shard;   // what the rank holds; -1: nothing
+  std::vector<int32_t> place;   // its own among the holders of that
   std::vector<int32_t> wanted;  // what it wants; -1: nothing
   // Per shard: its box, and its holders as rank indices, ascending.
   std::vector<Interval> shard_box;

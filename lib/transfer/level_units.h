@@ -30,6 +30,8 @@ class LevelUnits {
   [[nodiscard]] int64_t unit(int64_t id, int level) const {
     return level + 1 >= levels() ? 0 : floor_div(id, ranks_[static_cast<size_t>(level)]);
   }
+  // Where the ranks of this list leave the unit of level 0 of the one at `begin`. `ids` ascend.
+  [[nodiscard]] size_t end_of_unit(std::span<const int64_t> ids, size_t begin) const;
   // What links of the level join: units of the level inside it, ranks at level 0.
   [[nodiscard]] int64_t joined(int64_t id, int level) const {
     return level == 0 ? id : unit(id, level - 1);
@@ -46,6 +48,9 @@ class LevelUnits {
   size_t end = begin + 1;
   while (end < ids.size() && ids[end] - first < unit_ranks) ++end;
   return end;
+}
+inline size_t LevelUnits::end_of_unit(std::span<const int64_t> ids, size_t begin) const {
+  return levels() == 1 ? ids.size() : meshplan::end_of_unit(ids, begin, ranks_.front());
 }
 
 }  // namespace meshplan

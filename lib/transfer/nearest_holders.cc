@@ -6,36 +6,34 @@ namespace meshplan {
 
 Nearest::Nearest(const ExchangeRanks& ranks, const LevelUnits& units)
     : ranks_(&ranks), units_(units), known_(ranks.shards()) {
-  unit_.reserve(ranks.size());
-  int64_t last = -1;
-  for (const int64_t id : ranks.id) {
-    const int64_t unit = units.unit(id, 0);
-    unit_.push_back(unit_.empty() ? 0 : unit_.back() + (unit != last ? 1 : 0));
-    last = unit;
+  unit_.resize(ranks.size());
+  for (size_t begin = 0; begin < ranks.size();) {
+    const size_t end = units.end_of_unit(ranks.id, begin);
+    std::fill(unit_.begin() + static_cast<std::ptrdiff_t>(begin),
+              unit_.begin() + static_cast<std::ptrdiff_t>(end),
+              static_cast<int32_t>(begin_.size()));
+    begin_.push_back(static_cast<int32_t>(begin));
+    begin = end;
   }
+  begin_.push_back(static_cast<int32_t>(ranks.size()));
 }
 
-void Nearest::find(Known& known, int32_t shard, int32_t rank, int32_t unit) {
-  const auto holders = ranks_->holders_of(shard);
-  const auto count = static_cast<int32_t>(holders.size());
-  auto unit_of = [&](int32_t at) {
-    return unit_[static_cast<size_t>(holders[static_cast<size_t>(at)])];
-  };
-  if (unit < known.unit) known.next = 0;
-  known.unit = unit;
-  while (known.next < count && unit_of(known.next) < unit) ++known.next;
-  int32_t end = known.next;
-  while (end < count && unit_of(end) == unit) ++end;
-  if (end > known.next) {
-    known.near = {0, known.next, end - known.next};
-  } else {
-    find_outside(known, shard, rank);
+void Nearest::take_up(int32_t unit) {
+  unit_at_hand_ = unit;
+  ++turn_;
+  const auto at = static_cast<size_t>(unit);
+  for (auto r = static_cast<size_t>(begin_[at]); r < static_cast<size_t>(begin_[at + 1]); ++r) {
+    if (ranks_->shard[r] < 0) continue;
+    Known& known = known_[static_cast<size_t>(ranks_->shard[r])];
+    if (known.turn != turn_) known = {{0, ranks_->place[r], 0}, turn_};
+    ++known.near.count;
   }
 }
 
 // The unit of level 0 has no holder: looks in those of the next levels, by bisection.
 void Nearest::find_outside(Known& known, int32_t shard, int32_t rank) const {
   const auto holders = ranks_->holders_of(shard);
+  known = {{units_.levels() - 1, 0, static_cast<int32_t>(holders.size())}, turn_};
   const int64_t id = ranks_->id[static_cast<size_t>(rank)];
   for (int l = 1; l + 1 < units_.levels(); ++l) {
     const int64_t wanted = units_.unit(id, l);
@@ -51,7 +49,6 @@ void Nearest::find_outside(Known& known, int32_t shard, int32_t rank) const {
                   static_cast<int32_t>(last - first)};
     return;
   }
-  known.near = {units_.levels() - 1, 0, static_cast<int32_t>(holders.size())};
 }
 
 }  // namespace meshplan

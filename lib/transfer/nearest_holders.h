@@ -21,31 +21,36 @@ struct NearestHolders {
   int32_t count = 0;
 };
 
-// Finds nearest holders; remembers the last answer for each shard, as ranks ask in ascending order.
+// Finds nearest holders. Ranks ask unit by unit: what those of one hold is marked when it is taken
+// up, and most shards that it does not hold have one answer.
 class Nearest {
  public:
   Nearest(const ExchangeRanks& ranks, const LevelUnits& units);
   // Of a shard to the rank at this index. The answer is one for all ranks of a unit of level 0.
+  // Valid until a rank of another unit asks.
   [[nodiscard]] const NearestHolders& of(int32_t shard, int32_t rank) {
-    Known& known = known_[static_cast<size_t>(shard)];
     const int32_t unit = unit_[static_cast<size_t>(rank)];
-    if (known.unit != unit) find(known, shard, rank, unit);
+    if (unit != unit_at_hand_) take_up(unit);
+    Known& known = known_[static_cast<size_t>(shard)];
+    if (known.turn != turn_) find_outside(known, shard, rank);
     return known.near;
   }
 
  private:
   struct Known {
     NearestHolders near;
-    int32_t unit = -1;
-    int32_t next = 0;  // among the shard's holders: the first that is not in a unit before
+    int32_t turn = 0;  // in which the unit at hand was taken up
   };
-  void find(Known& known, int32_t shard, int32_t rank, int32_t unit);
+  void take_up(int32_t unit);
   void find_outside(Known& known, int32_t shard, int32_t rank) const;
 
   const ExchangeRanks* ranks_;
   LevelUnits units_;
-  std::vector<int32_t> unit_;  // of level 0, by rank, numbered in rank order
-  std::vector<Known> known_;
+  std::vector<int32_t> unit_;   // of level 0, by rank, numbered in rank order
+  std::vector<int32_t> begin_;  // of each unit, and the end
+  std::vector<Known> known_;    // by shard
+  int32_t unit_at_hand_ = -1;
+  int32_t turn_ = 0;
 };
 
 }  // namespace meshplan

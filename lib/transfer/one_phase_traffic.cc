@@ -1,6 +1,8 @@
 #include "transfer/one_phase_traffic.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "base/int_math.h"
@@ -11,37 +13,24 @@
 namespace meshplan {
 namespace {
 
-// What the members of a unit that want one box receive, by want and level.
-class Received {
- public:
-  explicit Received(int levels) : levels_(static_cast<size_t>(levels)) {}
+// One way of cutting pieces: what it makes of the listing.
+struct ListedCut {
+  ListedCut(const ExchangeRanks& ranks, const LevelUnits& units, Tally& of)
+      : tally(of), sends(ranks, units.levels(), of) {}
+  Tally& tally;
+  HolderSends sends;
+  int64_t looked = 0;  // at overlaps
+  // Of the box at hand, by level: what a member receives that holds nothing of it.
   struct Sum {
     int128 bytes = 0;
     int64_t peers = 0;
   };
-  void begin(size_t wants) { sums_.assign(wants * levels_, {}); }
-  void add(size_t want, int level, int64_t bytes, int64_t peers) {
-    Sum& sum = sums_[want * levels_ + static_cast<size_t>(level)];
+  std::array<Sum, max_levels> received{};
+  void add(int level, int64_t bytes, int64_t peers) {
+    Sum& sum = received[static_cast<size_t>(level)];
     sum.bytes += bytes;
     sum.peers += peers;
   }
-  [[nodiscard]] const Sum& of(size_t want, int level) const {
-    return sums_[want * levels_ + static_cast<size_t>(level)];
-  }
-
- private:
-  size_t levels_;
-  std::vector<Sum> sums_;
-};
-
-// One way of cutting pieces: what it makes of the listing.
-struct ListedCut {
-  ListedCut(const ExchangeRanks& ranks, const LevelUnits& units, Tally& of)
-      : tally(of), sends(ranks, units.levels(), of), received(units.levels()) {}
-  Tally& tally;
-  HolderSends sends;
-  Received received;
-  int64_t looked = 0;  // at overlaps
 };
 
 // All ranks of a unit have the same nearest holders, so what a member receives is what its wanted
@@ -58,7 +47,7 @@ class OnePhase {
         units_(units),
         element_(element_bytes),
         nearest_(ranks, units),
-        owners_(ranks.overlaps.size(), 0) {}
+        own_(ranks.shards()) {}
 
   // The even cut. Gives how many overlaps were looked at.
   int64_t even(Tally& tally) { return list(tally, nullptr, false).even; }
@@ -81,10 +70,16 @@ class OnePhase {
   };
   // The members that want one box ask for what it has of one shard.
   struct Ask {
-    size_t want = 0;  // of the unit
+    const UnitWants::Want* want = nullptr;
     const Overlap* overlap = nullptr;
     int64_t members = 0;  // that miss it
     int32_t before = 0;   // the shard's ask before, as last_ask
+  };
+  // Members that want the box at hand and hold the shard, and what the box has of it.
+  struct Own {
+    int64_t members = 0;
+    int64_t bytes = 0;
+    int64_t parts = 0;  // from so many holders by the even cut
   };
 
   Looked list(Tally& even_tally, Tally* whole_tally, bool inside) {
@@ -96,86 +91,92 @@ class OnePhase {
       asks_.assign(ranks_.shards(), {});
     }
     for_each_unit(ranks_, units_, [&](const UnitWants& unit) {
-      find_owners(unit);
-      even.received.begin(unit.wants.size());
-      if (whole) whole->received.begin(unit.wants.size());
-      for (size_t i = 0; i < unit.wants.size(); ++i) {
-        const UnitWants::Want& want = unit.wants[i];
-        for (const Overlap& overlap : ranks_.overlaps_of(want.wanted)) {
-          const int64_t missing = want.members - take_owners(overlap);
-          const NearestHolders& near = nearest_.of(overlap.shard, static_cast<int32_t>(unit.begin));
-          ++even.looked;
-          if (inside && near.level > 0) continue;
-          const int64_t bytes = bytes_of(overlap, element_);
-          even.received.add(i, near.level, bytes, std::min<int64_t>(near.count, overlap.longest));
-          if (missing > 0) even.sends.send_parts(overlap, near, element_, missing);
-          if (!whole) continue;
-          ++whole->looked;
-          whole->received.add(i, near.level, bytes, 1);
-          ask(overlap, i, missing);
-        }
+      for (const UnitWants::Want& want : unit.wants) {
+        const std::span<const int32_t> members = unit.members_of(want);
+        find_owners(members);
+        list_want(want, unit, inside, even, whole ? &*whole : nullptr);
+        add_received(members, even, true);
+        if (whole) add_received(members, *whole, false);
+        forget_owners(members);
       }
-      add_received(unit, even, true);
       if (!whole) return;
       for (const int32_t shard : touched_) serve(unit, shard, *whole);
       touched_.clear();
       asked_by_.clear();
-      members_.clear();
-      add_received(unit, *whole, false);
     });
     even.sends.finish();
     if (whole) whole->sends.finish();
     return {even.looked, whole ? whole->looked : 0};
   }
 
-  // Counts for each overlap the members that want its box and hold its shard.
-  void find_owners(const UnitWants& unit) {
-    own_.clear();
-    for (size_t m = unit.begin; m < unit.end; ++m) {
-      const int32_t i = unit.of_member[m - unit.begin];
-      const Overlap* own = nullptr;
-      if (i >= 0 && ranks_.shard[m] >= 0)
-        own = overlap_with(ranks_, unit.wants[static_cast<size_t>(i)].wanted, ranks_.shard[m]);
-      own_.push_back(own);
-      if (own != nullptr) ++owners_[static_cast<size_t>(own - ranks_.overlaps.data())];
+  // What the box takes of each shard that it meets. `whole`: nullptr where it is not asked for.
+  void list_want(const UnitWants::Want& want, const UnitWants& unit, bool inside, ListedCut& even,
+                 ListedCut* whole) {
+    even.received.fill({});
+    if (whole != nullptr) whole->received.fill({});
+    for (const Overlap& overlap : ranks_.overlaps_of(want.wanted)) {
+      const NearestHolders& near = nearest_.of(overlap.shard, static_cast<int32_t>(unit.begin));
+      ++even.looked;
+      if (inside && near.level > 0) continue;
+      const int64_t bytes = bytes_of(overlap, element_);
+      const int64_t parts = std::min<int64_t>(near.count, overlap.longest);
+      int64_t missing = want.count;
+      if (near.level == 0) {
+        Own& own = own_[static_cast<size_t>(overlap.shard)];
+        missing -= own.members;
+        own.bytes = bytes;
+        own.parts = parts;
+      }
+      even.add(near.level, bytes, parts);
+      if (missing > 0) even.sends.send_parts(overlap, near, element_, missing);
+      if (whole == nullptr) continue;
+      ++whole->looked;
+      whole->add(near.level, bytes, 1);
+      if (missing > 0) ask(overlap, want, missing);
     }
   }
-  // How many those are; forgets them.
-  int64_t take_owners(const Overlap& overlap) {
-    return std::exchange(owners_[static_cast<size_t>(&overlap - ranks_.overlaps.data())], 0);
+
+  void find_owners(std::span<const int32_t> members) {
+    for (const int32_t m : members) {
+      if (const int32_t shard = ranks_.shard[static_cast<size_t>(m)]; shard >= 0) {
+        Own& own = own_[static_cast<size_t>(shard)];
+        own = {own.members + 1, 0, 0};
+      }
+    }
+  }
+  void forget_owners(std::span<const int32_t> members) {
+    for (const int32_t m : members) {
+      if (const int32_t shard = ranks_.shard[static_cast<size_t>(m)]; shard >= 0)
+        own_[static_cast<size_t>(shard)].members = 0;
+    }
   }
 
-  // Adds what members receive to the cut's tally. `parts`: overlaps are cut over the nearest
-  // holders.
-  void add_received(const UnitWants& unit, ListedCut& cut, bool parts) {
-    for (size_t m = unit.begin; m < unit.end; ++m) {
-      const int32_t i = unit.of_member[m - unit.begin];
-      if (i < 0) continue;
-      const Overlap* own = own_[m - unit.begin];
+  // Adds what members that want one box receive to the cut's tally. `parts`: overlaps are cut over
+  // the nearest holders.
+  void add_received(std::span<const int32_t> members, ListedCut& cut, bool parts) {
+    for (const int32_t m : members) {
+      // What a member holds has a holder in the unit.
+      Own own;
+      if (const int32_t shard = ranks_.shard[static_cast<size_t>(m)]; shard >= 0)
+        own = own_[static_cast<size_t>(shard)];
+      if (!parts && own.parts > 0) own.parts = 1;
       for (int l = 0; l < units_.levels(); ++l) {
-        Received::Sum in = cut.received.of(static_cast<size_t>(i), l);
-        // What a member holds has a holder in the unit.
-        if (l == 0 && own != nullptr) {
-          const NearestHolders& near = nearest_.of(own->shard, static_cast<int32_t>(m));
-          in.bytes -= bytes_of(*own, element_);
-          in.peers -= parts ? std::min<int64_t>(near.count, own->longest) : 1;
-        }
-        auto& cell = cut.tally.at(static_cast<int32_t>(m), l);
-        add_up(cell.received, saturated(in.bytes));
-        cell.peers_in += in.peers;
+        const ListedCut::Sum& in = cut.received[static_cast<size_t>(l)];
+        Tally::Cell& cell = cut.tally.at(m, l);
+        add_up(cell.received, saturated(in.bytes - (l == 0 ? own.bytes : 0)));
+        cell.peers_in += in.peers - (l == 0 ? own.parts : 0);
       }
     }
   }
 
   // So many members of the unit at hand ask for the piece whole.
-  void ask(const Overlap& overlap, size_t want, int64_t members) {
-    if (members == 0) return;
+  void ask(const Overlap& overlap, const UnitWants::Want& want, int64_t members) {
     Asks& asks = asks_[static_cast<size_t>(overlap.shard)];
     if (asks.times == 0) touched_.push_back(overlap.shard);
     asks.alike = asks.times == 0 || (asks.alike && asks.elements == overlap.elements);
     asks.elements = overlap.elements;
     asks.times += members;
-    asked_by_.push_back({want, &overlap, members, asks.last_ask});
+    asked_by_.push_back({&want, &overlap, members, asks.last_ask});
     asks.last_ask = static_cast<int32_t>(asked_by_.size());
   }
   // The unit's members that miss part of the shard ask for it in rank order.
@@ -209,12 +210,10 @@ class OnePhase {
   const std::vector<std::pair<int32_t, const Overlap*>>& in_rank_order(const UnitWants& unit,
                                                                        int32_t shard,
                                                                        int32_t last_ask) {
-    if (members_.empty()) list_members(unit);
     in_order_.clear();
     for (int32_t k = last_ask; k > 0; k = ask_before(k)) {
       const Ask& by = asked_by_[static_cast<size_t>(k - 1)];
-      for (int32_t i = members_begin_[by.want]; i < members_begin_[by.want + 1]; ++i) {
-        const int32_t m = members_[static_cast<size_t>(i)];
+      for (const int32_t m : unit.members_of(*by.want)) {
         if (ranks_.shard[static_cast<size_t>(m)] != shard) in_order_.emplace_back(m, by.overlap);
       }
     }
@@ -222,45 +221,26 @@ class OnePhase {
               [](const auto& a, const auto& b) { return a.first < b.first; });
     return in_order_;
   }
-  // Those that want each of the unit's boxes.
-  void list_members(const UnitWants& unit) {
-    members_begin_.assign(unit.wants.size() + 1, 0);
-    for (size_t i = 0; i < unit.wants.size(); ++i)
-      members_begin_[i + 1] = members_begin_[i] + static_cast<int32_t>(unit.wants[i].members);
-    members_.resize(static_cast<size_t>(members_begin_.back()));
-    std::vector<int32_t> next = members_begin_;
-    for (size_t m = unit.begin; m < unit.end; ++m) {
-      const int32_t i = unit.of_member[m - unit.begin];
-      if (i >= 0)
-        members_[static_cast<size_t>(next[static_cast<size_t>(i)]++)] = static_cast<int32_t>(m);
-    }
-  }
 
   const ExchangeRanks& ranks_;
   const LevelUnits& units_;
   int64_t element_;
   Nearest nearest_;
-  std::vector<int64_t> owners_;      // by overlap
-  std::vector<const Overlap*> own_;  // by member: what it holds of what it wants
-  std::vector<int64_t> asked_;       // by shard: how many ranks so far missed part of it
-  std::vector<Asks> asks_;           // by shard, of the unit at hand
-  std::vector<int32_t> touched_;     // shards that it asks for
-  std::vector<Ask> asked_by_;        // in the order of asking
-  // Of the unit at hand the members that want each box, listed where they are asked for.
-  std::vector<int32_t> members_;
-  std::vector<int32_t> members_begin_;
+  std::vector<Own> own_;          // by shard
+  std::vector<int64_t> asked_;    // by shard: how many ranks so far missed part of it
+  std::vector<Asks> asks_;        // by shard, of the unit at hand
+  std::vector<int32_t> touched_;  // shards that it asks for
+  std::vector<Ask> asked_by_;     // in the order of asking
   std::vector<std::pair<int32_t, const Overlap*>> in_order_;
 };
 
 ExchangeTraffic traffic_of(const Tally& tally, size_t ranks, int64_t looked) {
   ExchangeTraffic out;
   out.work = static_cast<int64_t>(ranks) + looked;
-  out.phase[0] = tally.most();
-  for (size_t r = 0; r < ranks; ++r) {
-    raise(out.wire_bytes, tally.received(r));
-    raise(out.sent_bytes, tally.sent(r));
-  }
-  out.received[0] = out.wire_bytes;
+  const Tally::Most most = tally.most_of_all();
+  out.phase[0] = most.traffic;
+  out.wire_bytes = out.received[0] = most.received;
+  out.sent_bytes = most.sent;
   return out;
 }
 

@@ -37,12 +37,30 @@ class Tally {
   }
   [[nodiscard]] int64_t received(size_t rank) const { return sum(rank, &Cell::received); }
   [[nodiscard]] int64_t sent(size_t rank) const { return sum(rank, &Cell::sent); }
-  [[nodiscard]] Traffic most() const {
+  // Also over all levels together.
+  struct Most {
     Traffic traffic;
-    for (size_t rank = 0; rank * levels_ < cells_.size(); ++rank)
-      raise_to(traffic, rank, ~LevelSet{0});
-    return traffic;
+    int64_t received = 0;
+    int64_t sent = 0;
+  };
+  [[nodiscard]] Most most_of_all() const {
+    Most most;
+    for (size_t first = 0; first < cells_.size(); first += levels_) {
+      int64_t received = 0;
+      int64_t sent = 0;
+      for (size_t l = 0; l < levels_; ++l) {
+        const Cell& c = cells_[first + l];
+        raise(most.traffic.bytes[l], std::max(c.received, c.sent));
+        raise(most.traffic.peers[l], std::max(c.peers_in, c.peers_out));
+        add_up(received, c.received);
+        add_up(sent, c.sent);
+      }
+      raise(most.received, received);
+      raise(most.sent, sent);
+    }
+    return most;
   }
+  [[nodiscard]] Traffic most() const { return most_of_all().traffic; }
   // Of some ranks, over some levels.
   [[nodiscard]] Traffic most(const std::vector<bool>& ranks, LevelSet levels) const {
     Traffic traffic;

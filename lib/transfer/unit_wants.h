@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "transfer/exchange_ranks.h"
@@ -16,37 +18,50 @@ namespace meshplan {
 struct UnitWants {
   struct Want {
     int32_t wanted = 0;
-    int64_t members = 0;
+    int32_t first = 0;  // among the unit's members
+    int32_t count = 0;  // of members
   };
-  size_t begin = 0;  // members, as rank indices
+  size_t begin = 0;  // its ranks, as rank indices
   size_t end = 0;
-  std::vector<Want> wants;         // in the order of the first member
-  std::vector<int32_t> of_member;  // which of `wants`; -1: none
+  std::vector<Want> wants;       // in the order of the first member
+  std::vector<int32_t> members;  // ranks that want the first box, ascending, those of the next, ...
+
+  [[nodiscard]] std::span<const int32_t> members_of(const Want& want) const {
+    return std::span(members).subspan(static_cast<size_t>(want.first),
+                                      static_cast<size_t>(want.count));
+  }
 };
 
 // Calls visit(unit) for every unit, in rank order.
 template <class Visitor>
 void for_each_unit(const ExchangeRanks& ranks, const LevelUnits& units, Visitor&& visit) {
   UnitWants unit;
-  std::vector<int32_t> number(ranks.wants(), -1);
+  std::vector<int32_t> number(ranks.wants(), -1);  // by wanted box: which of the unit's
   while (unit.end < ranks.size()) {
     unit.begin = unit.end;
+    unit.end = units.end_of_unit(ranks.id, unit.begin);
     unit.wants.clear();
-    unit.of_member.clear();
-    const int64_t here = units.unit(ranks.id[unit.begin], 0);
-    for (; unit.end < ranks.size() && units.unit(ranks.id[unit.end], 0) == here; ++unit.end) {
-      const int32_t w = ranks.wanted[unit.end];
-      if (w >= 0) {
-        int32_t& n = number[static_cast<size_t>(w)];
-        if (n < 0) {
-          n = static_cast<int32_t>(unit.wants.size());
-          unit.wants.push_back({w, 0});
-        }
-        ++unit.wants[static_cast<size_t>(n)].members;
-        unit.of_member.push_back(n);
-      } else {
-        unit.of_member.push_back(-1);
+    for (size_t r = unit.begin; r < unit.end; ++r) {
+      const int32_t w = ranks.wanted[r];
+      if (w < 0) continue;
+      int32_t& n = number[static_cast<size_t>(w)];
+      if (n < 0) {
+        n = static_cast<int32_t>(unit.wants.size());
+        unit.wants.push_back({w, 0, 0});
       }
+      ++unit.wants[static_cast<size_t>(n)].count;
+    }
+    int32_t first = 0;
+    for (UnitWants::Want& want : unit.wants) {
+      want.first = first;
+      first += std::exchange(want.count, 0);
+    }
+    unit.members.resize(static_cast<size_t>(first));
+    for (size_t r = unit.begin; r < unit.end; ++r) {
+      const int32_t w = ranks.wanted[r];
+      if (w < 0) continue;
+      UnitWants::Want& want = unit.wants[static_cast<size_t>(number[static_cast<size_t>(w)])];
+      unit.members[static_cast<size_t>(want.first + want.count++)] = static_cast<int32_t>(r);
     }
     for (const UnitWants::Want& want : unit.wants) number[static_cast<size_t>(want.wanted)] = -1;
     visit(unit);
