@@ -96,11 +96,22 @@ class Numbers {
     if (cells <= static_cast<int64_t>(16 * ranks + 4096))
       dense_.assign(static_cast<size_t>(cells), -1);
   }
-  // The key of a tuple: mixed radix over the grid, the contribution slowest.
-  [[nodiscard]] int64_t key(std::span<const int32_t> place, int64_t contribution) const {
-    int64_t at = contribution;
-    for (size_t d = 0; d < place.size(); ++d) at = at * sizes_[d] + place[d];
-    return at;
+  // The keys of all ranks' boxes: mixed radix over the grid, the contribution slowest; what empty
+  // boxes have says nothing.
+  [[nodiscard]] std::vector<int64_t> keys(const SideBoxes& side, const GridPlaces& places,
+                                          const std::vector<int64_t>& contribution) const {
+    std::vector<int64_t> keys = contribution;
+    keys.resize(side.size(), 0);
+    const size_t dims = sizes_.size();
+    for (size_t d = 0; d < dims; ++d) {
+      const int64_t size = sizes_[d];
+      const int32_t* place = places.place.data() + d;
+      for (int64_t& key : keys) {
+        key = key * size + *place;
+        place += dims;
+      }
+    }
+    return keys;
   }
   int32_t& operator[](int64_t at) {
     if (!dense_.empty()) return dense_[static_cast<size_t>(at)];
@@ -247,13 +258,14 @@ void number_shards(const SideBoxes& sources, const GridPlaces& places,
   const size_t ranks = out.size();
   out.shard.assign(ranks, -1);
   out.place.assign(ranks, -1);
+  const std::vector<int64_t> keys = shard_of.keys(sources, places, contribution);
   std::vector<int32_t> held;  // holders of each shard
   for (size_t r = 0; r < ranks; ++r) {
     if (out.source[r] < 0) continue;
     const auto i = static_cast<size_t>(out.source[r]);
     const auto place = place_at(sources, places, i);
     if (is_empty(place)) continue;
-    int32_t& number = shard_of[shard_of.key(place, contribution.empty() ? 0 : contribution[i])];
+    int32_t& number = shard_of[keys[i]];
     if (number < 0) {
       number = static_cast<int32_t>(held.size());
       held.push_back(0);
@@ -307,6 +319,7 @@ std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const
   number_shards(sources, source, contribution, shard_of, out);
 
   Numbers wanted_of(target.grid, 1, out.size());
+  const std::vector<int64_t> keys = wanted_of.keys(targets, target, {});
   out.wanted.assign(out.size(), -1);
   out.overlaps_begin.assign(1, 0);
   OverlapLister overlaps(source.grid, target.grid, contributions, shard_of, out.overlaps);
@@ -315,7 +328,7 @@ std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const
     const auto i = static_cast<size_t>(out.target[r]);
     const auto place = place_at(targets, target, i);
     if (is_empty(place)) continue;
-    int32_t& number = wanted_of[wanted_of.key(place, 0)];
+    int32_t& number = wanted_of[keys[i]];
     if (number < 0) {
       number = static_cast<int32_t>(out.wanters.size());
       out.wanters.push_back(0);

@@ -24,32 +24,47 @@ bool pending_in(const State& state, const SubAxis& sub_axis) {
                      [&](const PendingSubAxis& p) { return p.sub_axis == sub_axis; });
 }
 
-// `intervals`: of each tensor dim, by number; the places are these numbers. They become those among
-// the intervals of boxes that are not empty, which ascend as numbers do.
-void number_places(const std::vector<std::vector<Interval>>& intervals, SideBoxes& side) {
-  const size_t dims = intervals.size();
-  std::vector<int32_t>& place = side.places.place;
-  side.places.grid.resize(dims);
-  // By number, whether the interval is empty, and of some box.
-  std::vector<std::vector<uint8_t>> is_empty(dims);
-  std::vector<std::vector<uint8_t>> is_taken(dims);
-  for (size_t d = 0; d < dims; ++d) {
-    for (const Interval& interval : intervals[d]) is_empty[d].push_back(width(interval) == 0);
-    is_taken[d].resize(intervals[d].size());
-  }
+// Marks as -1 the places of boxes that are empty: `is_empty` has by tensor dim and number whether
+// the interval is.
+void mark_empty(const std::vector<std::vector<uint8_t>>& is_empty, std::vector<int32_t>& place) {
+  const size_t dims = is_empty.size();
   for (size_t i = 0; i < place.size(); i += dims) {
     bool empty = false;
     for (size_t d = 0; d < dims; ++d)
       empty = empty || is_empty[d][static_cast<size_t>(place[i + d])] != 0;
-    for (size_t d = 0; d < dims; ++d) {
-      if (!empty) is_taken[d][static_cast<size_t>(place[i + d])] = 1;
-      if (empty) place[i + d] = -1;
+    for (size_t d = 0; d < dims && empty; ++d) place[i + d] = -1;
+  }
+}
+
+// `intervals`: of each tensor dim, by number; the places are these numbers. They become those among
+// the intervals of boxes that are not empty, which ascend as numbers do. `all`: each is of some
+// box.
+void number_places(std::vector<std::vector<Interval>> intervals, bool all, SideBoxes& side) {
+  const size_t dims = intervals.size();
+  std::vector<int32_t>& place = side.places.place;
+  std::vector<std::vector<uint8_t>> is_empty(dims);  // by number
+  bool some_empty = false;
+  for (size_t d = 0; d < dims; ++d) {
+    for (const Interval& interval : intervals[d]) {
+      is_empty[d].push_back(width(interval) == 0);
+      some_empty = some_empty || width(interval) == 0;
     }
   }
+  if (some_empty) mark_empty(is_empty, place);
+  if (all && !some_empty) {
+    side.places.grid = std::move(intervals);
+    return;
+  }
+  side.places.grid.resize(dims);
+  std::vector<uint8_t> is_taken;
   for (size_t d = 0; d < dims; ++d) {
+    is_taken.assign(intervals[d].size(), 0);
+    for (size_t i = d; i < place.size(); i += dims) {
+      if (place[i] >= 0) is_taken[static_cast<size_t>(place[i])] = 1;
+    }
     std::vector<int32_t> known(intervals[d].size());
     for (size_t number = 0; number < known.size(); ++number) {
-      if (is_taken[d][number] == 0) continue;
+      if (is_taken[number] == 0) continue;
       known[number] = static_cast<int32_t>(side.places.grid[d].size());
       side.places.grid[d].push_back(intervals[d][number]);
     }
@@ -78,10 +93,13 @@ SideBoxes side_of(const Mesh& mesh, const State& state, std::span<const int64_t>
     numbers.visit(mesh, state.shards[d], indices,
                   [&](size_t i, int32_t number) { side.places.place[i * dims + d] = number; });
   }
-  if (!reduced.empty())
+  if (!reduced.empty()) {
+    side.contribution.resize(indices.size());
     numbers.visit(mesh, reduced, indices,
-                  [&](size_t /*i*/, int32_t number) { side.contribution.push_back(number); });
-  number_places(intervals, side);
+                  [&](size_t i, int32_t number) { side.contribution[i] = number; });
+  }
+  const bool all = static_cast<int64_t>(indices.size()) == mesh_size(mesh);
+  number_places(std::move(intervals), all, side);
   return side;
 }
 
@@ -326,10 +344,7 @@ const std::vector<int32_t>& NumbersOnLists::of(const Mesh& mesh, const std::vect
   }
   const auto [known, fresh] = known_.try_emplace(list);
   if (fresh) {
-    const CoordinatesOn on(list, mesh_shape(mesh));
-    const int64_t ranks = mesh_size(mesh);
-    known->second.reserve(static_cast<size_t>(ranks));
-    for (int64_t i = 0; i < ranks; ++i) known->second.push_back(static_cast<int32_t>(on.number(i)));
+    known->second = numbers_on(list, mesh_shape(mesh));
     numbers_ += known->second.size();
   }
   return known->second;

@@ -15,10 +15,13 @@ namespace {
 // Indices of the mesh by their number on the sub-axes.
 std::vector<std::vector<int64_t>> by_number(const Mesh& mesh,
                                             const std::vector<SubAxis>& sub_axes) {
-  const CoordinatesOn on(sub_axes, mesh_shape(mesh));
-  std::vector<std::vector<int64_t>> classes(static_cast<size_t>(on.count()));
-  const int64_t ranks = mesh_size(mesh);
-  for (int64_t i = 0; i < ranks; ++i) classes[static_cast<size_t>(on.number(i))].push_back(i);
+  const std::vector<int32_t> numbers = numbers_on(sub_axes, mesh_shape(mesh));
+  size_t count = 1;
+  for (const SubAxis& sub_axis : sub_axes) count *= static_cast<size_t>(sub_axis.size);
+  std::vector<std::vector<int64_t>> classes(count);
+  for (std::vector<int64_t>& one : classes) one.reserve(numbers.size() / count);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    classes[static_cast<size_t>(numbers[i])].push_back(static_cast<int64_t>(i));
   return classes;
 }
 

@@ -15,6 +15,31 @@ CoordinatesOn::CoordinatesOn(std::span<const SubAxis> sub_axes,
   }
 }
 
+std::vector<int32_t> numbers_on(std::span<const SubAxis> sub_axes,
+                                std::span<const int64_t> mesh_shape) {
+  std::vector<int32_t> numbers{0};
+  std::vector<int32_t> parts;  // what a coordinate on the mesh dim at hand adds
+  for (size_t m = 0; m < mesh_shape.size(); ++m) {
+    parts.assign(static_cast<size_t>(mesh_shape[m]), 0);
+    int64_t weight = 1;
+    for (size_t a = sub_axes.size(); a-- > 0; weight *= sub_axes[a].size) {
+      const SubAxis& sub_axis = sub_axes[a];
+      if (static_cast<size_t>(sub_axis.mesh_dim) != m) continue;
+      const int64_t below = mesh_shape[m] / (sub_axis.before * sub_axis.size);
+      for (size_t c = 0; c < parts.size(); ++c) {
+        const int64_t digit = floor_mod(floor_div(static_cast<int64_t>(c), below), sub_axis.size);
+        parts[c] += static_cast<int32_t>(digit * weight);
+      }
+    }
+    std::vector<int32_t> next(numbers.size() * parts.size());
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      for (size_t c = 0; c < parts.size(); ++c) next[i * parts.size() + c] = numbers[i] + parts[c];
+    }
+    numbers = std::move(next);
+  }
+  return numbers;
+}
+
 namespace {
 
 // The factors at which the sub-axis is cut by others of its mesh dim, its own ends included.

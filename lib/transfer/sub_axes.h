@@ -48,6 +48,10 @@ class CoordinatesOn {
   int64_t count_ = 1;
 };
 
+// The number of every rank of the mesh on the sub-axes, by index. Law: number(index) of them.
+[[nodiscard]] std::vector<int32_t> numbers_on(std::span<const SubAxis> sub_axes,
+                                              std::span<const int64_t> mesh_shape);
+
 // The sub-axes of `a` without those factors that `b` has too; sub-axes of size 1 vanish. Error
 // where factors of one mesh dim overlap and neither divides the other.
 //

@@ -37,3 +37,27 @@ TEST_CASE("coordinates on sub-axes as a number and as part of the index") {
     CHECK(i - on.part(i) == a * 12 + b / 2 * 6);
   }
 }
+
+TEST_CASE("the numbers of all ranks on sub-axes are those of each") {
+  const std::vector<std::vector<int64_t>> shapes{{1}, {16}, {3, 4}, {2, 6, 8}, {12, 2, 4}, {2, 3, 2, 5}};
+  for (const std::vector<int64_t>& shape : shapes) {
+    int64_t ranks = 1;
+    std::vector<SubAxis> all;  // whole mesh dims, and parts of even ones
+    for (size_t m = 0; m < shape.size(); ++m) {
+      ranks *= shape[m];
+      const auto dim = static_cast<int32_t>(m);
+      all.push_back({dim, 1, shape[m]});
+      if (shape[m] % 2 == 0 && shape[m] > 2) all.push_back({dim, 2, shape[m] / 2});
+    }
+    for (unsigned set = 0; set < 1U << all.size(); ++set) {
+      std::vector<SubAxis> list;
+      for (size_t a = all.size(); a-- > 0;) {
+        if ((set >> a & 1) != 0) list.push_back(all[a]);
+      }
+      const CoordinatesOn on(list, shape);
+      const std::vector<int32_t> numbers = numbers_on(list, shape);
+      REQUIRE(static_cast<int64_t>(numbers.size()) == ranks);
+      for (int64_t i = 0; i < ranks; ++i) CHECK(numbers[static_cast<size_t>(i)] == on.number(i));
+    }
+  }
+}
