@@ -7,6 +7,7 @@
 #include "cost/finer_tiers.h"
 #include "search/exchange_peers.h"
 #include "search/list_pairs.h"
+#include "search/pair_memo.h"
 #include "search/search_state.h"
 #include "search/unit_needs.h"
 #include "search/work.h"
@@ -163,8 +164,15 @@ bool is_not_floored(const PlanProblem& p, const SearchState& from, const SearchS
 
 }  // namespace
 
-int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
-  if (is_not_floored(p, from, to)) return 0;
+namespace {
+
+struct Floor {
+  int64_t ps = 0;
+};
+struct OfPeers {};
+struct OfFloors {};
+
+int64_t floor_of_peers_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   const ExchangePeers& peers = exchange_peers(p, from, to);
   int64_t ns = start_ns(*p.topology, peers, ExchangeWay::one_phase);
   ns = saturating_add(ns, peers_ns(*p.topology, peers.all, peers.outside));
@@ -176,41 +184,64 @@ int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const 
   return saturating_mul(ns, 1000);
 }
 
+}  // namespace
+
+int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+  if (is_not_floored(p, from, to)) return 0;
+  using Memo = PairMemo<OfPeers, Floor>;
+  if (const Floor* known = Memo::find(p, from, to, 0, INT64_MAX)) return known->ps;
+  return Memo::keep(p, from, to, 0, INT64_MAX,
+                    [&] { return Floor{floor_of_peers_ps(p, from, to)}; })
+      .ps;
+}
+
 namespace {
 
-// Of the bytes and peers; none where that is not counted.
-std::optional<ExchangeFloor> floor_between(const PlanProblem& p, const SearchState& from,
-                                           const SearchState& to) {
-  if (is_not_floored(p, from, to)) return std::nullopt;
-  return ExchangeFloor(p, from, to);
-}
+// Floors of one exchange in several ways. Of the bytes and peers there are none where they are not
+// counted.
+class FloorsBetween {
+ public:
+  FloorsBetween(const PlanProblem& p, const SearchState& from, const SearchState& to)
+      : p_(p), from_(from), to_(to) {}
+  int64_t ps(ExchangeWay way, int64_t enough_ps) {
+    using Memo = PairMemo<OfFloors, Floor>;
+    const auto number = static_cast<uint32_t>(way);
+    if (const Floor* known = Memo::find(p_, from_, to_, number, enough_ps)) return known->ps;
+    return Memo::keep(p_, from_, to_, number, enough_ps,
+                      [&] { return Floor{count_ps(way, enough_ps)}; })
+        .ps;
+  }
 
-// The same in one way, and what units say.
-int64_t floor_in_way_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                        const std::optional<ExchangeFloor>& between, ExchangeWay way,
-                        int64_t enough_ps) {
-  p.work += static_cast<int64_t>(p.listed_ranks()) / 2 + work::floors;
-  if (!between) return 0;
-  const int64_t floor = between->ps(way);
-  if (p.units.empty() || floor > enough_ps) return floor;
-  return std::max(floor, unit_exchange_floor_ps(p, from, to, way, enough_ps));
-}
+ private:
+  int64_t count_ps(ExchangeWay way, int64_t enough_ps) {
+    p_.work += static_cast<int64_t>(p_.listed_ranks()) / 2 + work::floors;
+    if (is_not_floored(p_, from_, to_)) return 0;
+    if (!between_) between_.emplace(p_, from_, to_);
+    const int64_t floor = between_->ps(way);
+    if (p_.units.empty() || floor > enough_ps) return floor;
+    return std::max(floor, unit_exchange_floor_ps(p_, from_, to_, way, enough_ps));
+  }
+
+  const PlanProblem& p_;
+  const SearchState& from_;
+  const SearchState& to_;
+  std::optional<ExchangeFloor> between_;  // set up once for all ways
+};
 
 }  // namespace
 
 int64_t exchange_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                           ExchangeWay way, int64_t enough_ps) {
-  return floor_in_way_ps(p, from, to, floor_between(p, from, to), way, enough_ps);
+  return FloorsBetween(p, from, to).ps(way, enough_ps);
 }
 
 WayFloors exchange_floors_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                              int64_t enough_ps) {
   WayFloors floors;
   floors.fill(INT64_MAX);
-  const std::optional<ExchangeFloor> between = floor_between(p, from, to);
+  FloorsBetween between(p, from, to);
   for (size_t k = 0; k < floors.size(); ++k) {
-    if (may_go(p, from, to, exchange_ways[k]))
-      floors[k] = floor_in_way_ps(p, from, to, between, exchange_ways[k], enough_ps);
+    if (may_go(p, from, to, exchange_ways[k])) floors[k] = between.ps(exchange_ways[k], enough_ps);
   }
   return floors;
 }

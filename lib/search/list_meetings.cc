@@ -105,7 +105,7 @@ const ListMeetings::Most& ListMeetings::of(const PlanProblem& p, const RankSides
   const std::vector<int64_t>& targets = ends(p, to, d);
   const std::vector<int64_t>& shards = ends(p, from, d);
   const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
-  p.work += static_cast<int64_t>(shards.size() + targets.size()) + work::bound;
+  p.share_work(static_cast<int64_t>(shards.size() + targets.size()) + work::bound);
   // The first part is as wide as any.
   const Most first{parts_within(p, from, d, extent, targets.front()),
                    parts_within(p, to, d, extent, shards.front())};

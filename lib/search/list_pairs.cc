@@ -44,7 +44,7 @@ ListPairs::Place ListPairs::of(const PlanProblem& p, const RankSides::Lists& fro
 void ListPairs::add(const PlanProblem& p, const RankSides::Lists& from, const RankSides::Lists& to,
                     int d) {
   ranks_ = p.listed_ranks();
-  p.work += static_cast<int64_t>(ranks_ + p.units.size()) * work::list_pair;
+  p.share_work(static_cast<int64_t>(ranks_ + p.units.size()) * work::list_pair);
   const size_t flags = values_.size();
   const RankSides::Sides& before = *from.along[as_index(d)];
   const RankSides::Sides& after = *to.along[as_index(d)];

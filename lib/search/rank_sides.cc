@@ -139,7 +139,7 @@ void RankSides::make(const PlanProblem& p, const SearchState& s, int d, Sides& s
   const size_t all = ranks();
   sides.list = lists_known_[as_index(d)]++;
   sides.even = is_scalar(p) || cuts_evenly(p, s, d);
-  p.work += static_cast<int64_t>(all) * work::rank_side;
+  p.share_work(static_cast<int64_t>(all) * work::rank_side);
   const ListCuts cuts(p, s, d);
   sides.widest = width(cuts.side(0));
   sides.number.assign(all, 0);

@@ -117,7 +117,26 @@ struct KnownTimes {
   }
 };
 
+// Tells problems of a thread apart: a copy is another one.
+struct ProblemNumber {
+  uint64_t value = next();
+  ProblemNumber() = default;
+  ProblemNumber(const ProblemNumber& /*other*/) {}
+  ProblemNumber& operator=(const ProblemNumber& /*other*/) {
+    value = next();
+    return *this;
+  }
+  ProblemNumber(ProblemNumber&&) = default;
+  ProblemNumber& operator=(ProblemNumber&&) = default;
+  ~ProblemNumber() = default;
+  static uint64_t next() {
+    thread_local uint64_t last = 0;
+    return ++last;
+  }
+};
+
 struct PlanProblem {
+  ProblemNumber number;
   const LevelMap* levels = nullptr;
   const Topology* topology = nullptr;  // what steps are priced in
   LeastTimes times;                    // what bounds are taken in
@@ -192,6 +211,13 @@ struct PlanProblem {
   mutable TurnTable turns;         // of whole pieces, where digits are known
   mutable bool estimated = false;  // some price was an estimate
   mutable int64_t work = 0;        // units (search/work.h) that its functions took so far
+  // Of these what was worked out once for many pairs of states, and not again if one is asked
+  // again.
+  mutable int64_t shared_work = 0;
+  void share_work(int64_t more) const {
+    work += more;
+    shared_work += more;
+  }
 };
 
 // Where mesh dims are cut into sub-axes, beside where the states of both ends cut them.
@@ -213,6 +239,12 @@ enum class Cuts : uint8_t {
 // The same question with the states alone that cut evenly, which is answered by closed forms; both
 // ends cut evenly. A plan of it is one of the whole question, but may not be the cheapest.
 [[nodiscard]] PlanProblem even_part(const PlanProblem& p);
+
+// Whether there are so few states that searches ask for the same pairs of them again and again: of
+// 3 sub-axes and 2 tensor dims there are 49 lists; one sub-axis more makes 261, one dim more 106.
+[[nodiscard]] inline bool has_few_states(const PlanProblem& p) {
+  return p.sub_axes <= 3 && p.dims <= 2;
+}
 
 // Nothing shards a scalar: it has one list, which stays empty.
 [[nodiscard]] inline bool is_scalar(const PlanProblem& p) { return p.tensor_dim[0] < 0; }

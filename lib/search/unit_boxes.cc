@@ -36,7 +36,7 @@ struct MemberBox {
 
 UnitBoxes list_unit_boxes(const PlanProblem& p, const UnitRanks& unit, const SearchState& s,
                           uint16_t contributions, uint16_t apart) {
-  p.work += unit.members() * work::rank_side;
+  p.share_work(unit.members() * work::rank_side);
   const auto& sides = p.sides.lists(p, s).along;
   thread_local std::vector<MemberBox> have;
   have.clear();
