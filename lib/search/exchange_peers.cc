@@ -60,7 +60,7 @@ class PeerCounter {
     peers.holding_units = holding_units_;
     peers.wanting_inside = wanting_inside;
     peers.targets_inside = targets_inside_;
-    peers.wanting_units = ceil_div(copies_, copies_inside_);
+    peers.wanting_units = share_of(copies_, copies_inside_);
     peers.all = std::max(shards_ - 1, each_holder(wanting - holders_));
     peers.outside = std::max(from_outside, to_outside);
     // Members of a unit that want one target share what it misses, each shard in as many parts as
@@ -70,11 +70,11 @@ class PeerCounter {
     if (longest_ >= copies_inside_)
       fetches = std::max(fetches, ceil_div(floor_div(saturating_mul(16, wanting_outside), 17),
                                            std::max<int64_t>(1, shards_)));
-    peers.fetched_from = std::max(ceil_div(from_outside, copies_inside_), each_holder(fetches));
+    peers.fetched_from = std::max(share_of(from_outside, copies_inside_), each_holder(fetches));
     // One member may fetch a few shards whole for all its unit.
     const int64_t unit = p_.topology->levels.front().ranks;
     peers.by_all_from =
-        std::max(ceil_div(from_outside, unit), each_holder(ceil_div(wanting_outside, unit)));
+        std::max(share_of(from_outside, unit), each_holder(share_of(wanting_outside, unit)));
     if (p_.exact_levels && from_outside > 0) peers.passed_to = copies_inside_ - 1;
     if (p_.topology->levels.size() == 1)
       peers.outside = peers.fetched_from = peers.by_all_from = peers.passed_to = 0;
@@ -89,7 +89,11 @@ class PeerCounter {
   }
   // Of so many requests for parts of one shard, by one of its holders.
   [[nodiscard]] int64_t each_holder(int64_t requests) const {
-    return requests <= 0 ? 0 : ceil_div(requests, holders_);
+    return requests <= 0 ? 0 : share_of(requests, holders_);
+  }
+  // Of some things the most that one of so many has at least.
+  [[nodiscard]] static int64_t share_of(int64_t things, int64_t among) {
+    return things <= 1 || among == 1 ? things : ceil_div(things, among);
   }
   [[nodiscard]] const KnownPeers::Differing& differing(unsigned sub_axes) const {
     KnownPeers::Differing& known = p_.known_peers.differing[sub_axes];
