@@ -43,7 +43,7 @@ class PairMemo {
   }
 
  private:
-  static constexpr int places_log = 10;
+  static constexpr int places_log = 11;
   struct Slot {
     uint64_t asked = 0;  // 0: the place is free
     SearchState from;
