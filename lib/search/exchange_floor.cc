@@ -15,52 +15,10 @@
 namespace meshplan {
 namespace {
 
-// What so many peers cost at least, of whom so many lie in other units of the innermost level: as
-// many others as a level has on the level where they cost least, then on the next.
-int64_t peers_ns(const Topology& topology, int64_t all, int64_t outside) {
-  const std::vector<TopologyLevel>& levels = topology.levels;
-  int64_t ns = 0;
-  if (outside > 0) {
-    int64_t least = INT64_MAX;
-    for (size_t l = 1; l < levels.size(); ++l) least = std::min(least, levels[l].per_peer_ns);
-    ns = saturating_mul(outside, least);
-  }
-  int64_t left = all - outside;
-  unsigned taken = 0;
-  while (left > 0) {
-    size_t least = levels.size();
-    for (size_t l = 0; l < levels.size(); ++l) {
-      if ((taken >> l & 1) != 0) continue;
-      if (least == levels.size() || levels[l].per_peer_ns < levels[least].per_peer_ns) least = l;
-    }
-    if (least == levels.size()) break;
-    taken |= 1U << least;
-    const bool outermost = least + 1 == levels.size();
-    const int64_t here = outermost ? left : std::min(left, levels[least].ranks - 1);
-    ns = saturating_add(ns, saturating_mul(here, levels[least].per_peer_ns));
-    left -= here;
-  }
-  return ns;
-}
-
 // Of other units, by some rank.
 int64_t peers_in_other_units(const ExchangePeers& peers, ExchangeWay way) {
   if (way == ExchangeWay::one_phase) return peers.outside;
   return way == ExchangeWay::by_all ? peers.by_all_from : peers.fetched_from;
-}
-
-// Of one phase without its peers where some lie in other units, of two with theirs.
-int64_t start_ns(const Topology& topology, const ExchangePeers& peers, ExchangeWay way) {
-  const int64_t out = peers_in_other_units(peers, way);
-  const std::vector<TopologyLevel>& levels = topology.levels;
-  if (out == 0) return 0;
-  int64_t ns = INT64_MAX;
-  for (size_t l = 1; l < levels.size(); ++l) ns = std::min(ns, levels[l].latency_ns);
-  if (way == ExchangeWay::one_phase) return ns;
-  ns = saturating_add(ns, peers_ns(topology, out, out));
-  if (peers.passed_to == 0) return ns;
-  const int64_t passed = saturating_mul(peers.passed_to, levels[0].per_peer_ns);
-  return saturating_add(ns, saturating_add(levels[0].latency_ns, passed));
 }
 
 // What one exchange takes at least: what the listed ranks receive, what the holders of the largest
@@ -100,9 +58,8 @@ class ExchangeFloor {
         bandwidth += exchange_mb_per_s(levels[l]);
         latency = std::min(latency, levels[l].latency_ns);
       }
-      latency = std::max(latency, start_ns(*p_.topology, peers_, way));
-      if (way == ExchangeWay::one_phase)
-        latency = saturating_add(latency, peers_ns(*p_.topology, peers_.all, peers_.outside));
+      latency = std::max(latency, peers_.start_ns[static_cast<size_t>(way)]);
+      if (way == ExchangeWay::one_phase) latency = saturating_add(latency, peers_.peers_ns);
       const int64_t bytes = saturating_mul(elements, element_);
       const int64_t transfer =
           k + 1 == levels.size() ? least_transfer_ps(levels.back(), bytes, 1, peers_beyond(k, way))
@@ -164,38 +121,37 @@ bool is_not_floored(const PlanProblem& p, const SearchState& from, const SearchS
 
 }  // namespace
 
+int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+  if (is_not_floored(p, from, to)) return 0;
+  const RankSides::Lists& before = p.sides.lists(p, from);
+  return few_peers_floor_ps(p, from, to, before, p.sides.lists(p, to));
+}
+
+int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                           const RankSides::Lists& before, const RankSides::Lists& after) {
+  if (is_not_floored(p, from, to)) return 0;
+  const ExchangePeers& peers = exchange_peers(p, from, to, before, after);
+  int64_t ns = saturating_add(peers.start_ns[0], peers.peers_ns);
+  if (from.pending == to.pending) {
+    bool by_all =
+        p.least_by_all < INT64_MAX && saturating_mul(p.ranks, peers.shards) <= whole_mesh_listed;
+    if (by_all) {
+      p.sides.recall(before);
+      p.sides.recall(after);
+      by_all = may_go(p, from, to, ExchangeWay::by_all);
+    }
+    const ExchangeWay way = by_all ? ExchangeWay::by_all : ExchangeWay::two_phases;
+    ns = std::min(ns, peers.start_ns[static_cast<size_t>(way)]);
+  }
+  return saturating_mul(ns, 1000);
+}
+
 namespace {
 
 struct Floor {
   int64_t ps = 0;
 };
-struct OfPeers {};
 struct OfFloors {};
-
-int64_t floor_of_peers_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
-  const ExchangePeers& peers = exchange_peers(p, from, to);
-  int64_t ns = start_ns(*p.topology, peers, ExchangeWay::one_phase);
-  ns = saturating_add(ns, peers_ns(*p.topology, peers.all, peers.outside));
-  if (from.pending == to.pending) {
-    const bool by_all = may_go(p, from, to, ExchangeWay::by_all);
-    const ExchangeWay way = by_all ? ExchangeWay::by_all : ExchangeWay::two_phases;
-    ns = std::min(ns, start_ns(*p.topology, peers, way));
-  }
-  return saturating_mul(ns, 1000);
-}
-
-}  // namespace
-
-int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
-  if (is_not_floored(p, from, to)) return 0;
-  using Memo = PairMemo<OfPeers, Floor>;
-  if (const Floor* known = Memo::find(p, from, to, 0, INT64_MAX)) return known->ps;
-  return Memo::keep(p, from, to, 0, INT64_MAX,
-                    [&] { return Floor{floor_of_peers_ps(p, from, to)}; })
-      .ps;
-}
-
-namespace {
 
 // Floors of one exchange in several ways. Of the bytes and peers there are none where they are not
 // counted.

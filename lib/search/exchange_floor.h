@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "search/exchange_way.h"
+#include "search/rank_sides.h"
 #include "search/search_state_bytes.h"
 
 namespace meshplan {
@@ -42,5 +43,9 @@ using WayFloors = std::array<int64_t, exchange_ways.size()>;
 // What it takes at least by its peers alone, in one phase or two: told soonest.
 [[nodiscard]] int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from,
                                          const SearchState& to);
+// The same where their lists are known.
+[[nodiscard]] int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from,
+                                         const SearchState& to, const RankSides::Lists& before,
+                                         const RankSides::Lists& after);
 
 }  // namespace meshplan

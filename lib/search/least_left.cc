@@ -263,23 +263,24 @@ class Ways {
   void refine(size_t i, size_t to, int64_t most) {
     const SearchState& from = states_[i].at;
     const SearchState& aim = states_[to].at;
-    p_.sides.recall(lists_[to]);
-    p_.sides.recall(lists_[i]);
     LeastExchange& least = exchange(i, to);
     const int64_t ps = least.ps();
     const Known known = least.known();
+    if (known != Known::latency) {
+      p_.sides.recall(lists_[to]);
+      p_.sides.recall(lists_[i]);
+    }
     switch (known) {
       case Known::latency:
         // By levels peers cost little beside what the bound says.
-        least = {std::max(ps, p_.times.grow() ? few_peers_floor_ps(p_, from, aim)
-                                              : larger_box_ps(i, to)),
+        least = {std::max(ps, p_.times.grow() ? few_peers_ps(i, to) : larger_box_ps(i, to)),
                  Known::peers};
         return;
       case Known::peers:
         least = {std::max(ps, bound_between(p_, from, aim, false, most).ps), Known::bound};
         break;
       case Known::bound:
-        least = floor_each(i, to, ps, most).least();
+        least = floor_each(i, to, ps, most);
         break;
       case Known::floors:
         least = floor_closely(i, to, most).least();
@@ -293,6 +294,13 @@ class Ways {
     // Above `most` not all of it was looked at: it is asked again where more may be taken.
     if (least.ps() > most) least = {least.ps(), known};
   }
+  [[nodiscard]] int64_t few_peers_ps(size_t i, size_t to) const {
+    const SearchState& from = states_[i].at;
+    const SearchState& aim = states_[to].at;
+    if (!p_.sides.knows(lists_[i]) || !p_.sides.knows(lists_[to]))
+      return few_peers_floor_ps(p_, from, aim);
+    return few_peers_floor_ps(p_, from, aim, lists_[i], lists_[to]);
+  }
   // By what the first rank misses, which has the largest box before and after: told soonest, no
   // more than the bound.
   [[nodiscard]] int64_t larger_box_ps(size_t i, size_t to) const {
@@ -305,15 +313,20 @@ class Ways {
     return p_.times.ps({2, 0, false, false}, bytes, 1, every_level);
   }
   LeastOfWays& by_way(size_t i, size_t to) { return known_.by_way(known_as_[i], known_as_[to]); }
-  const LeastOfWays& floor_each(size_t i, size_t to, int64_t least_ps, int64_t most) {
+  // What is above `most` is told anew where it is asked for again, and kept only where all may
+  // fetch: whether that is offered is not always looked at.
+  LeastExchange floor_each(size_t i, size_t to, int64_t least_ps, int64_t most) {
     const WayFloors floors = exchange_floors_ps(p_, states_[i].at, states_[to].at, most);
+    const int64_t least = std::max(least_ps, *std::min_element(floors.begin(), floors.end()));
+    if (least > most && !may_go(p_, states_[i].at, states_[to].at, ExchangeWay::by_all))
+      return {least, Known::floors};
     LeastOfWays& each = by_way(i, to);
     for (size_t k = 0; k < LeastOfWays::ways; ++k) {
       if (floors[k] == INT64_MAX) continue;
       each.ps[k] = std::min(std::max(least_ps, floors[k]), too_long);
       each.priced[k] = false;
     }
-    return each;
+    return each.least();
   }
   const LeastOfWays& floor_closely(size_t i, size_t to, int64_t most) {
     LeastOfWays& each = by_way(i, to);

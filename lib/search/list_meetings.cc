@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/int_math.h"
+#include "search/exchange_peers.h"
 #include "search/search_state.h"
 #include "search/work.h"
 
@@ -95,11 +96,8 @@ const std::vector<int64_t>& ListMeetings::ends(const PlanProblem& p, const RankS
   return ends;
 }
 
-const ListMeetings::Most& ListMeetings::of(const PlanProblem& p, const RankSides::Lists& from,
-                                           const RankSides::Lists& to, int d) const {
-  Most& most =
-      dims_[as_index(d)].most.at(to.along[as_index(d)]->list, from.along[as_index(d)]->list);
-  if (most.shards != 0) return most;
+void ListMeetings::count(const PlanProblem& p, const RankSides::Lists& from,
+                         const RankSides::Lists& to, int d, Most& most) const {
   // To make room for one moves the other.
   (void)ends(p, from, d);
   const std::vector<int64_t>& targets = ends(p, to, d);
@@ -108,10 +106,25 @@ const ListMeetings::Most& ListMeetings::of(const PlanProblem& p, const RankSides
   p.share_work(static_cast<int64_t>(shards.size() + targets.size()) + work::bound);
   // The first part is as wide as any.
   const Most first{parts_within(p, from, d, extent, targets.front()),
-                   parts_within(p, to, d, extent, shards.front())};
-  most = {std::max(first.shards, most_met(targets, shards)),
-          std::max(first.targets, most_met(shards, targets))};
-  return most;
+                   parts_within(p, to, d, extent, shards.front()), 0};
+  Alike alike;
+  alike.shards = std::max(first.shards, most_met(targets, shards));
+  alike.targets = std::max(first.targets, most_met(shards, targets));
+  const auto inside = [&](int64_t parts, const RankSides::Lists& lists) {
+    if (parts == 1) return parts;
+    return std::min(parts, coordinates_inside(p, lists.along[as_index(d)]->sub_axes));
+  };
+  alike.shards_inside = inside(alike.shards, from);
+  alike.targets_inside = inside(alike.targets, to);
+  if (from.of.length(d) + to.of.length(d) == 0) alike.whole = extent;
+  most = {alike.shards, alike.targets, number_of(alike)};
+}
+
+uint32_t ListMeetings::number_of(const Alike& alike) const {
+  const auto known = std::find(alike_.begin(), alike_.end(), alike);
+  const auto number = static_cast<uint32_t>(known - alike_.begin());
+  if (known == alike_.end()) alike_.push_back(alike);
+  return number;
 }
 
 int64_t parts_met(const PlanProblem& p, const SearchState& s, int d, int64_t lo, int64_t hi) {

@@ -113,7 +113,7 @@ const RankSides::Lists* RankSides::find_recent(const SearchState& s) const {
 }
 
 void RankSides::recall(const Lists& lists) const {
-  if (lists.drops != drops_ || find_recent(lists.of) != nullptr) return;
+  if (!knows(lists) || find_recent(lists.of) != nullptr) return;
   recent_[oldest_] = lists;
   oldest_ = 1 - oldest_;
 }

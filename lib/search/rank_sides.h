@@ -70,6 +70,8 @@ class RankSides {
   // Of every dim that takes part. The same conditions; valid until two others were asked for. Where
   // more elements than an int64_t holds are in the tensor, the widest box may be wrong.
   [[nodiscard]] const Lists& lists(const PlanProblem& p, const SearchState& s) const;
+  // Whether they are still valid.
+  [[nodiscard]] bool knows(const Lists& lists) const { return lists.drops == drops_; }
   // They are asked for next: sooner, where they are still valid. Who looks at very many pairs of
   // states keeps them.
   void recall(const Lists& lists) const;
