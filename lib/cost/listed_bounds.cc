@@ -64,7 +64,6 @@ Partition partition_by(const std::vector<RankBoxes>& ranks, int64_t keys, Key ke
 
 // Ways to sort ranks into sets that do not ask where the ranks are.
 enum Sorting : uint8_t { by_rank, by_cell, by_held, sources, targets };
-constexpr size_t sortings = 5;
 
 // Sets of ranks and what they need.
 struct Needs {
@@ -78,7 +77,7 @@ struct Alike {
   explicit Alike(Participants participants) : all(std::move(participants)), needs(all) {}
   Participants all;
   SetNeeds needs;
-  std::array<std::optional<Needs>, sortings> known;
+  std::array<std::optional<Needs>, targets + 1> known;  // by Sorting
 };
 
 // The bounds of one copy.

@@ -67,7 +67,7 @@ LevelSet RankLinks::leaving(int level, LevelSet set) const {
 // members are nearer. Where units do not lie in one another whole, any two ranks of a unit count as
 // if they met on its level.
 int64_t RankLinks::border_bandwidth(std::span<const int32_t> members) {
-  if (members.size() == 1) return bandwidth_of(members.front());
+  if (members.size() == 1) return bandwidth(of_rank(members.front()));
   const auto levels = static_cast<int>(topology_->levels.size());
   for (int l = 0; l < levels; ++l) {
     for (const int32_t rank : members) ++unit_of(l, rank).members;
@@ -89,15 +89,6 @@ int64_t RankLinks::border_bandwidth(std::span<const int32_t> members) {
     }
     const int64_t mb_per_s = topology_->levels[l].mb_per_s;
     bandwidth = saturating_add(bandwidth, saturating_mul(std::min(inside, outside), mb_per_s));
-  }
-  return bandwidth;
-}
-
-int64_t RankLinks::bandwidth_of(int32_t rank) {
-  int64_t bandwidth = 0;
-  for (int l = static_cast<int>(topology_->levels.size()) - 1; l >= 0; --l) {
-    if (unit_of(l, rank).all > nearer_than(l, rank).all)
-      bandwidth = saturating_add(bandwidth, topology_->levels[l].mb_per_s);
   }
   return bandwidth;
 }

@@ -96,9 +96,6 @@ class RankLinks {
     return whole ? unit_of(level - 1, rank) : UnitRanks{1, 1};
   }
 
-  // border_bandwidth of one rank: of each level on which it meets another.
-  [[nodiscard]] int64_t bandwidth_of(int32_t rank);
-
   const Topology* topology_;
   std::vector<LevelSet> of_rank_;
   LevelSet all_ = 0;

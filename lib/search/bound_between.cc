@@ -34,7 +34,7 @@ int64_t ranks_met(const PlanProblem& p, const SearchState& from, const SearchSta
   const RankSides::Lists& before = p.sides.lists(p, from);
   const RankSides::Lists& after = p.sides.lists(p, to);
   for (int d = 0; d < p.dims; ++d)
-    ranks = saturating_mul(ranks, p.meetings.of(p, before, after, d).shards);
+    ranks = saturating_mul(ranks, p.meetings.most(p.meetings.number(p, before, after, d)).shards);
   return ranks;
 }
 
@@ -104,18 +104,13 @@ Bounds bound_of(const PlanProblem& p, const SearchState& from, const SearchState
   return b;
 }
 
-}  // namespace
-
-namespace {
 struct OfBounds {};
+
 }  // namespace
 
 Bounds bound_between(const PlanProblem& p, const SearchState& from, const SearchState& to,
                      bool growing, int64_t enough_ps) {
-  using Memo = PairMemo<OfBounds, Bounds>;
-  const uint32_t way = growing ? 1 : 0;
-  if (const Bounds* known = Memo::find(p, from, to, way, enough_ps)) return *known;
-  return Memo::keep(p, from, to, way, enough_ps, [&] {
+  return PairMemo<OfBounds, Bounds>::of(p, from, to, growing ? 1 : 0, enough_ps, [&] {
     return bound_of(p, from, to, {growing, false, enough_ps});
   });
 }

@@ -160,11 +160,9 @@ class FloorsBetween {
   FloorsBetween(const PlanProblem& p, const SearchState& from, const SearchState& to)
       : p_(p), from_(from), to_(to) {}
   int64_t ps(ExchangeWay way, int64_t enough_ps) {
-    using Memo = PairMemo<OfFloors, Floor>;
     const auto number = static_cast<uint32_t>(way);
-    if (const Floor* known = Memo::find(p_, from_, to_, number, enough_ps)) return known->ps;
-    return Memo::keep(p_, from_, to_, number, enough_ps,
-                      [&] { return Floor{count_ps(way, enough_ps)}; })
+    return PairMemo<OfFloors, Floor>::of(p_, from_, to_, number, enough_ps,
+                                         [&] { return Floor{count_ps(way, enough_ps)}; })
         .ps;
   }
 

@@ -68,7 +68,7 @@ KnownPeers::Met met_between(const PlanProblem& p, const SearchState& from, const
   met.holders = static_cast<uint16_t>(all & ~reduced & ~unsigned{before.sub_axes});
   met.reduced = static_cast<uint16_t>(reduced);
   for (int d = 0; d < p.dims && !is_scalar(p); ++d)
-    met.along[as_index(d)] = p.meetings.of(p, before, after, d).alike;
+    met.along[as_index(d)] = p.meetings.number(p, before, after, d);
   return met;
 }
 
@@ -85,7 +85,7 @@ class PeerCounter {
     shards_ = on_reduced.ranks;
     shards_inside_ = on_reduced.coordinates;
     for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
-      const ListMeetings::Alike& along = p.meetings.alike(met.along[as_index(d)]);
+      const ListMeetings::Most& along = p.meetings.most(met.along[as_index(d)]);
       longest_ = std::max(longest_, along.whole);
       shards_ = saturating_mul(shards_, along.shards);
       targets_ = saturating_mul(targets_, along.targets);

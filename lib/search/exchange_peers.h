@@ -56,7 +56,7 @@ struct KnownPeers {
   };
   std::vector<Differing> differing;
   struct Met {
-    std::array<uint32_t, max_search_dims> along{};  // each dim: ListMeetings::Most::alike
+    std::array<uint32_t, max_search_dims> along{};  // each dim: ListMeetings::number
     // On which copies of a target, holders of a shard, and contributions to a sum differ.
     uint16_t copies = 0;
     uint16_t holders = 0;

@@ -96,8 +96,8 @@ const std::vector<int64_t>& ListMeetings::ends(const PlanProblem& p, const RankS
   return ends;
 }
 
-void ListMeetings::count(const PlanProblem& p, const RankSides::Lists& from,
-                         const RankSides::Lists& to, int d, Most& most) const {
+ListMeetings::Most ListMeetings::count(const PlanProblem& p, const RankSides::Lists& from,
+                                       const RankSides::Lists& to, int d) const {
   // To make room for one moves the other.
   (void)ends(p, from, d);
   const std::vector<int64_t>& targets = ends(p, to, d);
@@ -105,25 +105,25 @@ void ListMeetings::count(const PlanProblem& p, const RankSides::Lists& from,
   const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
   p.share_work(static_cast<int64_t>(shards.size() + targets.size()) + work::bound);
   // The first part is as wide as any.
-  const Most first{parts_within(p, from, d, extent, targets.front()),
-                   parts_within(p, to, d, extent, shards.front()), 0};
-  Alike alike;
-  alike.shards = std::max(first.shards, most_met(targets, shards));
-  alike.targets = std::max(first.targets, most_met(shards, targets));
+  Most most;
+  most.shards =
+      std::max(parts_within(p, from, d, extent, targets.front()), most_met(targets, shards));
+  most.targets =
+      std::max(parts_within(p, to, d, extent, shards.front()), most_met(shards, targets));
   const auto inside = [&](int64_t parts, const RankSides::Lists& lists) {
     if (parts == 1) return parts;
     return std::min(parts, coordinates_inside(p, lists.along[as_index(d)]->sub_axes));
   };
-  alike.shards_inside = inside(alike.shards, from);
-  alike.targets_inside = inside(alike.targets, to);
-  if (from.of.length(d) + to.of.length(d) == 0) alike.whole = extent;
-  most = {alike.shards, alike.targets, number_of(alike)};
+  most.shards_inside = inside(most.shards, from);
+  most.targets_inside = inside(most.targets, to);
+  if (from.of.length(d) + to.of.length(d) == 0) most.whole = extent;
+  return most;
 }
 
-uint32_t ListMeetings::number_of(const Alike& alike) const {
-  const auto known = std::find(alike_.begin(), alike_.end(), alike);
-  const auto number = static_cast<uint32_t>(known - alike_.begin());
-  if (known == alike_.end()) alike_.push_back(alike);
+uint32_t ListMeetings::number_of(const Most& most) const {
+  const auto known = std::find(most_.begin(), most_.end(), most);
+  const auto number = static_cast<uint32_t>(known - most_.begin());
+  if (known == most_.end()) most_.push_back(most);
   return number;
 }
 

@@ -21,45 +21,41 @@ struct PlanProblem;
 
 class ListMeetings {
  public:
+  // What peers are counted by, along one dim, empty parts apart. At least what is said: of lists
+  // with very many parts less may be looked at.
   struct Most {
-    int64_t shards = 0;   // of `from` that one part of `to` meets; 0: not asked yet
-    int64_t targets = 0;  // of `to` that one part of `from` meets
-    uint32_t alike = 0;   // a number: the same of pairs of lists that peers tell nothing apart by
-  };
-  // What peers are counted by, along one dim.
-  struct Alike {
-    int64_t shards = 1;
-    int64_t targets = 1;
+    int64_t shards = 1;   // of `from` that one part of `to` meets
+    int64_t targets = 1;  // of `to` that one part of `from` meets
     // No more than ranks of one unit have coordinates on the list.
     int64_t shards_inside = 1;
     int64_t targets_inside = 1;
     int64_t whole = 0;  // extent of a dim that neither list cuts
-    bool operator==(const Alike&) const = default;
+    bool operator==(const Most&) const = default;
   };
-  // Empty parts apart. At least what is said: of lists with very many parts less may be looked at.
-  // Valid until the next call.
-  [[nodiscard]] const Most& of(const PlanProblem& p, const RankSides::Lists& from,
-                               const RankSides::Lists& to, int d) const {
+  // Its number: one for all pairs of lists of which it is the same.
+  [[nodiscard]] uint32_t number(const PlanProblem& p, const RankSides::Lists& from,
+                                const RankSides::Lists& to, int d) const {
     const auto dim = static_cast<size_t>(d);
-    Most& most = dims_[dim].most.at(to.along[dim]->list, from.along[dim]->list);
-    if (most.shards == 0) count(p, from, to, d, most);
-    return most;
+    uint32_t& after = dims_[dim].after.at(to.along[dim]->list, from.along[dim]->list);
+    if (after == 0) after = number_of(count(p, from, to, d)) + 1;
+    return after - 1;
   }
-  [[nodiscard]] const Alike& alike(uint32_t number) const { return alike_[number]; }
+  // Valid until a number is asked for.
+  [[nodiscard]] const Most& most(uint32_t number) const { return most_[number]; }
 
  private:
   // Where the first parts of list d end.
   [[nodiscard]] const std::vector<int64_t>& ends(const PlanProblem& p,
                                                  const RankSides::Lists& lists, int d) const;
-  void count(const PlanProblem& p, const RankSides::Lists& from, const RankSides::Lists& to, int d,
-             Most& most) const;
-  [[nodiscard]] uint32_t number_of(const Alike& alike) const;
+  [[nodiscard]] Most count(const PlanProblem& p, const RankSides::Lists& from,
+                           const RankSides::Lists& to, int d) const;
+  [[nodiscard]] uint32_t number_of(const Most& most) const;
   struct OfDim {
-    ListTable<Most> most;
+    ListTable<uint32_t> after;               // the number's successor; 0: not asked yet
     std::vector<std::vector<int64_t>> ends;  // by list; none: not asked yet
   };
   mutable std::array<OfDim, max_search_dims> dims_;
-  mutable std::vector<Alike> alike_;  // few
+  mutable std::vector<Most> most_;  // few
 };
 
 // Parts of list d of `s` that are not empty and meet [lo, hi), which is not empty.

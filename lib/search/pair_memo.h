@@ -19,26 +19,23 @@ namespace meshplan {
 template <class Tag, class Value>
 class PairMemo {
  public:
-  // What was said of the pair, in so numbered a way, below 4: all of it, or more than `enough_ps`.
-  // nullptr: not known. Its work counts each time, so that searches go as they would without.
-  static const Value* find(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                           uint32_t way, int64_t enough_ps) {
-    if (!has_few_states(p)) return nullptr;
-    const Slot& slot = slot_of(from, to, way);
-    if (slot.asked != asked_of(p, way) || !(slot.from == from) || !(slot.to == to)) return nullptr;
-    if (slot.value.ps <= enough_ps && slot.enough_ps < slot.value.ps) return nullptr;
-    p.work += slot.work;
-    return &slot.value;
-  }
-  // Works it out by say(), where more than `enough_ps` is enough, and keeps it.
+  // What say() says of the pair, in so numbered a way (below 4): all of it, or more than
+  // `enough_ps`. Its work counts where it is remembered, too, so that searches go as they would
+  // without.
   template <class Say>
-  static Value keep(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                    uint32_t way, int64_t enough_ps, Say&& say) {
+  static Value of(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                  uint32_t way, int64_t enough_ps, Say&& say) {
+    if (!has_few_states(p)) return say();
+    const uint64_t asked = p.number.value << 2 | way;
+    const Slot& slot = slot_of(from, to, way);
+    const bool known = slot.asked == asked && slot.from == from && slot.to == to;
+    if (known && (slot.value.ps > enough_ps || slot.enough_ps >= slot.value.ps)) {
+      p.work += slot.work;
+      return slot.value;
+    }
     const int64_t before = p.work - p.shared_work;
     const Value value = say();
-    if (has_few_states(p))
-      slot_of(from, to, way) = {asked_of(p, way), from,  to,
-                                enough_ps,        value, p.work - p.shared_work - before};
+    slot_of(from, to, way) = {asked, from, to, enough_ps, value, p.work - p.shared_work - before};
     return value;
   }
 
@@ -52,7 +49,6 @@ class PairMemo {
     Value value;
     int64_t work = 0;  // that it took, but for what many pairs share
   };
-  static uint64_t asked_of(const PlanProblem& p, uint32_t way) { return p.number.value << 2 | way; }
   static Slot& slot_of(const SearchState& from, const SearchState& to, uint32_t way) {
     thread_local std::vector<Slot> slots(size_t{1} << places_log);
     const uint64_t key = hash_of(from) * 3 + hash_of(to) + way;
