@@ -3,41 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "transfer/sub_axes.h"
+
 namespace meshplan {
 namespace {
-
-// A number of every rank, row-major, that is a sum over mesh dims: `part[m][c]` for coordinate c on
-// mesh dim m.
-std::vector<int32_t> sums(const std::vector<std::vector<int32_t>>& part) {
-  size_t ranks = 1;
-  for (const auto& column : part) ranks *= column.size();
-  std::vector<int32_t> all{0};
-  all.reserve(ranks);
-  for (size_t m = part.size(); m-- > 0;) {
-    const size_t block = all.size();
-    for (size_t c = 1; c < part[m].size(); ++c) {
-      for (size_t i = 0; i < block; ++i) all.push_back(all[i] + part[m][c]);
-    }
-    for (size_t i = 0; i < block; ++i) all[i] += part[m][0];
-  }
-  return all;
-}
-
-std::vector<std::vector<int32_t>> zeros(std::span<const int64_t> mesh_shape) {
-  std::vector<std::vector<int32_t>> part;
-  for (const int64_t size : mesh_shape) part.emplace_back(static_cast<size_t>(size), 0);
-  return part;
-}
-
-// Adds the sub-axis's coordinate times `weight`.
-void weigh(std::vector<std::vector<int32_t>>& part, std::span<const int64_t> mesh_shape,
-           const SubAxis& sub_axis, int64_t weight) {
-  const auto m = static_cast<size_t>(sub_axis.mesh_dim);
-  for (size_t c = 0; c < part[m].size(); ++c) {
-    part[m][c] += static_cast<int32_t>(
-        weight * sub_axis_coordinate(sub_axis, mesh_shape[m], static_cast<int64_t>(c)));
-  }
-}
 
 std::vector<int64_t> rank_ids(const Mesh& mesh, int64_t copy) {
   if (copy == 0) return materialise(mesh);
@@ -55,50 +24,27 @@ int64_t pending_product(const State& state) {
   return product;
 }
 
-std::vector<int32_t> contributions_of(const State& src, std::span<const int64_t> mesh_shape) {
-  auto part = zeros(mesh_shape);
-  int64_t weight = 1;
-  for (const PendingSubAxis& p : src.partial) {
-    weigh(part, mesh_shape, p.sub_axis, weight);
-    weight *= p.sub_axis.size;
-  }
-  return sums(part);
-}
-
-// The row-major index of the cell's first rank.
-std::vector<int32_t> cells_of(const State& dst, std::span<const int64_t> mesh_shape) {
-  auto part = zeros(mesh_shape);
-  int64_t stride = 1;
-  for (size_t m = mesh_shape.size(); m-- > 0;) {
-    weigh(part, mesh_shape, {static_cast<int32_t>(m), 1, mesh_shape[m]}, stride);
-    for (const PendingSubAxis& p : dst.partial) {
-      if (static_cast<size_t>(p.sub_axis.mesh_dim) == m) {
-        weigh(part, mesh_shape, p.sub_axis,
-              -stride * (mesh_shape[m] / (p.sub_axis.before * p.sub_axis.size)));
-      }
-    }
-    stride *= mesh_shape[m];
-  }
-  return sums(part);
+// Of ranks that differ on what is pending alone the number is one.
+std::vector<int32_t> cells_of(const State& dst, const std::vector<int64_t>& mesh_shape) {
+  std::vector<SubAxis> dims;
+  for (size_t m = 0; m < mesh_shape.size(); ++m)
+    dims.push_back({static_cast<int32_t>(m), 1, mesh_shape[m]});
+  // Parts of a mesh dim that are pending line up: they are of one state.
+  return numbers_on(sub_axes_without(dims, partial_sub_axes(dst), mesh_shape).value(), mesh_shape);
 }
 
 }  // namespace
 
 BoxGrid::BoxGrid(const State& state, std::span<const int64_t> shape,
                  std::span<const int64_t> mesh_shape)
-    : sides_(shape.size()), step_(shape.size(), 1) {
-  auto part = zeros(mesh_shape);
+    : of_ranks_(numbers_on(shard_sub_axes(state), mesh_shape)),
+      sides_(shape.size()),
+      step_(shape.size(), 1) {
   for (size_t d = shape.size(); d-- > 0;) {
     step_[d] = count_;
     sides_[d] = shard_intervals(state.shards[d], shape[d], mesh_shape);
-    int64_t weight = step_[d];
-    for (size_t a = state.shards[d].size(); a-- > 0;) {
-      weigh(part, mesh_shape, state.shards[d][a], weight);
-      weight *= state.shards[d][a].size;
-    }
     count_ *= std::ssize(sides_[d]);
   }
-  of_ranks_ = sums(part);
   volumes_ = {1};
   for (const std::vector<Interval>& sides : sides_) {
     std::vector<int64_t> next;
@@ -199,60 +145,38 @@ void sort_by_id(std::vector<RankBoxes>& ranks) {
     std::sort(ranks.begin(), ranks.end(), by_id);
 }
 
-void list_on_one_mesh(const Mesh& mesh, int64_t copy, const State& src, const State& dst,
-                      Participants& all) {
-  const auto shape = mesh_shape(mesh);
+// Of one copy of the source's mesh, row-major.
+std::vector<RankBoxes> list_sources(const Mesh& mesh, int64_t copy, const BoxGrid& held,
+                                    const State& src) {
   const auto ids = rank_ids(mesh, copy);
-  const auto& held = all.held.of_ranks();
-  const auto& wanted = all.wanted.of_ranks();
-  const auto contributions = contributions_of(src, shape);
-  const auto cells = cells_of(dst, shape);
-  all.ranks.reserve(ids.size());
+  const auto contributions = numbers_on(partial_sub_axes(src), mesh_shape(mesh));
+  std::vector<RankBoxes> ranks;
+  ranks.reserve(ids.size());
   for (size_t i = 0; i < ids.size(); ++i)
-    all.ranks.push_back({ids[i], held[i], contributions[i], wanted[i], cells[i]});
-  sort_by_id(all.ranks);
+    ranks.push_back({ids[i], held.of_ranks()[i], contributions[i], -1, -1});
+  return ranks;
+}
+// To the ranks of the target's mesh, row-major.
+void add_targets(const Mesh& mesh, const BoxGrid& wanted, const State& dst,
+                 std::vector<RankBoxes>& ranks) {
+  const auto cells = cells_of(dst, mesh_shape(mesh));
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    ranks[i].wanted = wanted.of_ranks()[i];
+    ranks[i].cell = cells[i];
+  }
 }
 
-}  // namespace
-
-Participants list_participants(const Mesh& src_mesh, const Mesh& dst_mesh, int64_t copy,
-                               std::span<const int64_t> shape, const State& src, const State& dst) {
-  const auto src_shape = mesh_shape(src_mesh);
-  const auto dst_shape = mesh_shape(dst_mesh);
-  Participants all{BoxGrid(src, shape, src_shape), BoxGrid(dst, shape, dst_shape)};
-  all.contributions = pending_product(src);
-  all.holders = mesh_size(src_mesh) / (all.held.count() * all.contributions);
-  all.cell_ranks = pending_product(dst);
-  all.cells = mesh_size(dst_mesh) / (all.wanted.count() * all.cell_ranks);
-
-  if (&src_mesh == &dst_mesh) {
-    list_on_one_mesh(src_mesh, copy, src, dst, all);
-    return all;
-  }
-  std::vector<RankBoxes> sources;
-  {
-    const auto ids = rank_ids(src_mesh, copy);
-    const auto& held = all.held.of_ranks();
-    const auto contributions = contributions_of(src, src_shape);
-    for (size_t i = 0; i < ids.size(); ++i)
-      sources.push_back({ids[i], held[i], contributions[i], -1, -1});
-    sort_by_id(sources);
-  }
-  std::vector<RankBoxes> targets;
-  {
-    const auto ids = rank_ids(dst_mesh, copy);
-    const auto& wanted = all.wanted.of_ranks();
-    const auto cells = cells_of(dst, dst_shape);
-    for (size_t i = 0; i < ids.size(); ++i) targets.push_back({ids[i], -1, 0, wanted[i], cells[i]});
-    sort_by_id(targets);
-  }
-  all.ranks.reserve(sources.size() + targets.size());
+// Both by id: ranks that are in both lists once.
+std::vector<RankBoxes> joined(const std::vector<RankBoxes>& sources,
+                              const std::vector<RankBoxes>& targets) {
+  std::vector<RankBoxes> ranks;
+  ranks.reserve(sources.size() + targets.size());
   auto from = sources.begin();
   auto to = targets.begin();
   while (from != sources.end() || to != targets.end()) {
     const bool holds = from != sources.end() && (to == targets.end() || from->id <= to->id);
     const bool wants = to != targets.end() && (from == sources.end() || to->id <= from->id);
-    RankBoxes& rank = all.ranks.emplace_back(holds ? *from : *to);
+    RankBoxes& rank = ranks.emplace_back(holds ? *from : *to);
     if (holds && wants) {
       rank.wanted = to->wanted;
       rank.cell = to->cell;
@@ -260,6 +184,31 @@ Participants list_participants(const Mesh& src_mesh, const Mesh& dst_mesh, int64
     if (holds) ++from;
     if (wants) ++to;
   }
+  return ranks;
+}
+
+}  // namespace
+
+Participants list_participants(const Mesh& src_mesh, const Mesh& dst_mesh, int64_t copy,
+                               std::span<const int64_t> shape, const State& src, const State& dst) {
+  Participants all{BoxGrid(src, shape, mesh_shape(src_mesh)),
+                   BoxGrid(dst, shape, mesh_shape(dst_mesh))};
+  all.contributions = pending_product(src);
+  all.holders = mesh_size(src_mesh) / (all.held.count() * all.contributions);
+  all.cell_ranks = pending_product(dst);
+  all.cells = mesh_size(dst_mesh) / (all.wanted.count() * all.cell_ranks);
+  all.ranks = list_sources(src_mesh, copy, all.held, src);
+  if (&src_mesh == &dst_mesh) {
+    add_targets(dst_mesh, all.wanted, dst, all.ranks);
+    sort_by_id(all.ranks);
+    return all;
+  }
+  std::vector<RankBoxes> targets;
+  for (const int64_t id : rank_ids(dst_mesh, copy)) targets.emplace_back().id = id;
+  add_targets(dst_mesh, all.wanted, dst, targets);
+  sort_by_id(all.ranks);
+  sort_by_id(targets);
+  all.ranks = joined(all.ranks, targets);
   return all;
 }
 
