@@ -130,18 +130,17 @@ int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const 
 int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                            const RankSides::Lists& before, const RankSides::Lists& after) {
   if (is_not_floored(p, from, to)) return 0;
-  const ExchangePeers& peers = exchange_peers(p, from, to, before, after);
-  int64_t ns = saturating_add(peers.start_ns[0], peers.peers_ns);
+  const LeastByPeers& least = least_by_peers(p, from, to, before, after);
+  const auto in = [&](ExchangeWay way) { return least[static_cast<size_t>(way)]; };
+  int64_t ns = in(ExchangeWay::one_phase);
   if (from.pending == to.pending) {
-    bool by_all =
-        p.least_by_all < INT64_MAX && saturating_mul(p.ranks, peers.shards) <= whole_mesh_listed;
+    bool by_all = p.least_by_all < INT64_MAX && in(ExchangeWay::by_all) < INT64_MAX;
     if (by_all) {
       p.sides.recall(before);
       p.sides.recall(after);
       by_all = may_go(p, from, to, ExchangeWay::by_all);
     }
-    const ExchangeWay way = by_all ? ExchangeWay::by_all : ExchangeWay::two_phases;
-    ns = std::min(ns, peers.start_ns[static_cast<size_t>(way)]);
+    ns = std::min(ns, in(by_all ? ExchangeWay::by_all : ExchangeWay::two_phases));
   }
   return saturating_mul(ns, 1000);
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "base/int_math.h"
 #include "cost/listed_bounds.h"
@@ -12,29 +11,34 @@
 namespace meshplan {
 namespace {
 
-// What so many peers cost at least, of whom so many lie in other units of the innermost level: as
-// many others as a level has on the level where they cost least, then on the next.
-int64_t peers_ns(const Topology& topology, int64_t all, int64_t outside) {
+PeerPrices prices_of(const Topology& topology) {
   const std::vector<TopologyLevel>& levels = topology.levels;
-  int64_t ns = 0;
-  if (outside > 0) {
-    int64_t least = INT64_MAX;
-    for (size_t l = 1; l < levels.size(); ++l) least = std::min(least, levels[l].per_peer_ns);
-    ns = saturating_mul(outside, least);
+  PeerPrices prices;
+  prices.inner_latency_ns = levels.front().latency_ns;
+  prices.inner_peer_ns = levels.front().per_peer_ns;
+  if (levels.size() > 1) prices.outer_latency_ns = prices.outer_peer_ns = INT64_MAX;
+  for (size_t l = 1; l < levels.size(); ++l) {
+    prices.outer_latency_ns = std::min(prices.outer_latency_ns, levels[l].latency_ns);
+    prices.outer_peer_ns = std::min(prices.outer_peer_ns, levels[l].per_peer_ns);
   }
+  for (size_t l = 0; l < levels.size(); ++l) {
+    const bool outermost = l + 1 == levels.size();
+    prices.cheapest_first.push_back(
+        {outermost ? INT64_MAX : levels[l].ranks - 1, levels[l].per_peer_ns});
+  }
+  std::stable_sort(prices.cheapest_first.begin(), prices.cheapest_first.end(),
+                   [](const auto& a, const auto& b) { return a.each_ns < b.each_ns; });
+  return prices;
+}
+
+// What so many peers cost at least, of whom so many lie in other units of the innermost level.
+int64_t peers_ns(const PeerPrices& prices, int64_t all, int64_t outside) {
+  int64_t ns = saturating_mul(outside, prices.outer_peer_ns);
   int64_t left = all - outside;
-  unsigned taken = 0;
-  while (left > 0) {
-    size_t least = levels.size();
-    for (size_t l = 0; l < levels.size(); ++l) {
-      if ((taken >> l & 1) != 0) continue;
-      if (least == levels.size() || levels[l].per_peer_ns < levels[least].per_peer_ns) least = l;
-    }
-    if (least == levels.size()) break;
-    taken |= 1U << least;
-    const bool outermost = least + 1 == levels.size();
-    const int64_t here = outermost ? left : std::min(left, levels[least].ranks - 1);
-    ns = saturating_add(ns, saturating_mul(here, levels[least].per_peer_ns));
+  for (const PeerPrices::Level& level : prices.cheapest_first) {
+    if (left <= 0) break;
+    const int64_t here = std::min(left, level.most);
+    ns = saturating_add(ns, saturating_mul(here, level.each_ns));
     left -= here;
   }
   return ns;
@@ -42,20 +46,24 @@ int64_t peers_ns(const Topology& topology, int64_t all, int64_t outside) {
 
 // Of one phase without its peers where some lie in other units, of two with theirs: `out`, of one
 // rank.
-int64_t start_ns(const Topology& topology, const ExchangePeers& peers, int64_t out,
+int64_t start_ns(const PeerPrices& prices, const ExchangePeers& peers, int64_t out,
                  ExchangeWay way) {
-  const std::vector<TopologyLevel>& levels = topology.levels;
   if (out == 0) return 0;
-  int64_t ns = INT64_MAX;
-  for (size_t l = 1; l < levels.size(); ++l) ns = std::min(ns, levels[l].latency_ns);
+  int64_t ns = prices.outer_latency_ns;
   if (way == ExchangeWay::one_phase) return ns;
-  ns = saturating_add(ns, peers_ns(topology, out, out));
+  ns = saturating_add(ns, saturating_mul(out, prices.outer_peer_ns));
   if (peers.passed_to == 0) return ns;
-  const int64_t passed = saturating_mul(peers.passed_to, levels[0].per_peer_ns);
-  return saturating_add(ns, saturating_add(levels[0].latency_ns, passed));
+  const int64_t passed = saturating_mul(peers.passed_to, prices.inner_peer_ns);
+  return saturating_add(ns, saturating_add(prices.inner_latency_ns, passed));
 }
 
-const KnownPeers::Differing& differing(const PlanProblem& p, unsigned sub_axes);
+const KnownPeers::OfMask& count_mask(const PlanProblem& p, unsigned sub_axes);
+
+const KnownPeers::OfMask& differing(const PlanProblem& p, unsigned sub_axes) {
+  const std::vector<KnownPeers::OfMask>& masks = p.known_peers.masks;
+  if (!masks.empty() && masks[sub_axes].differing.ranks > 0) return masks[sub_axes];
+  return count_mask(p, sub_axes);
+}
 
 // What decides the peers of an exchange.
 KnownPeers::Met met_between(const PlanProblem& p, const SearchState& from, const SearchState& to,
@@ -64,37 +72,42 @@ KnownPeers::Met met_between(const PlanProblem& p, const SearchState& from, const
   const unsigned all = p.all & ~apart;
   const unsigned reduced = from.pending & ~to.pending;
   KnownPeers::Met met;
-  met.copies = static_cast<uint16_t>(all & ~unsigned{after.sub_axes});
-  met.holders = static_cast<uint16_t>(all & ~reduced & ~unsigned{before.sub_axes});
-  met.reduced = static_cast<uint16_t>(reduced);
-  for (int d = 0; d < p.dims && !is_scalar(p); ++d)
-    met.along[as_index(d)] = p.meetings.number(p, before, after, d);
+  met.copies = differing(p, all & ~unsigned{after.sub_axes}).number;
+  met.holders = differing(p, all & ~reduced & ~unsigned{before.sub_axes}).number;
+  const KnownPeers::Differing& on_reduced = differing(p, reduced).differing;
+  met.shards = on_reduced.ranks;
+  met.shards_inside = on_reduced.coordinates;
+  met.longest = p.idle_longest;
+  for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
+    const ListMeetings::Most& along = p.meetings.most(p.meetings.number(p, before, after, d));
+    met.longest = std::max(met.longest, along.whole);
+    met.shards = saturating_mul(met.shards, along.shards);
+    met.targets = saturating_mul(met.targets, along.targets);
+    met.shards_inside *= along.shards_inside;
+    met.targets_inside *= along.targets_inside;
+  }
+  const int64_t unit = p.topology->levels.front().ranks;
+  met.shards_inside = std::min(met.shards_inside, unit);
+  met.targets_inside = std::min(met.targets_inside, unit);
+  met.longest = std::min(met.longest, unit);
   return met;
 }
 
 class PeerCounter {
  public:
-  PeerCounter(const PlanProblem& p, const KnownPeers::Met& met) : p_(p), longest_(p.idle_longest) {
-    const KnownPeers::Differing on_copies = differing(p, met.copies);
-    const KnownPeers::Differing on_holders = differing(p, met.holders);
-    const KnownPeers::Differing on_reduced = differing(p, met.reduced);
+  PeerCounter(const PlanProblem& p, const KnownPeers::Met& met)
+      : p_(p),
+        shards_(met.shards),
+        targets_(met.targets),
+        shards_inside_(met.shards_inside),
+        targets_inside_(met.targets_inside),
+        longest_(met.longest) {
+    const KnownPeers::Differing& on_copies = p.known_peers.differing[met.copies];
+    const KnownPeers::Differing& on_holders = p.known_peers.differing[met.holders];
     copies_ = on_copies.ranks;
-    holders_ = on_holders.ranks;
     copies_inside_ = on_copies.inside;
+    holders_ = on_holders.ranks;
     holding_units_ = on_holders.units;
-    shards_ = on_reduced.ranks;
-    shards_inside_ = on_reduced.coordinates;
-    for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
-      const ListMeetings::Most& along = p.meetings.most(met.along[as_index(d)]);
-      longest_ = std::max(longest_, along.whole);
-      shards_ = saturating_mul(shards_, along.shards);
-      targets_ = saturating_mul(targets_, along.targets);
-      shards_inside_ *= along.shards_inside;
-      targets_inside_ *= along.targets_inside;
-    }
-    const int64_t unit = p.topology->levels.front().ranks;
-    shards_inside_ = std::min(shards_inside_, unit);
-    targets_inside_ = std::min(targets_inside_, unit);
   }
 
   [[nodiscard]] ExchangePeers count() const {
@@ -128,11 +141,11 @@ class PeerCounter {
     if (p_.topology->levels.size() == 1)
       peers.outside = peers.fetched_from = peers.by_all_from = peers.passed_to = 0;
     peers.all = std::max(peers.all, peers.outside);
-    const Topology& topology = *p_.topology;
-    peers.start_ns = {start_ns(topology, peers, peers.outside, ExchangeWay::one_phase),
-                      start_ns(topology, peers, peers.fetched_from, ExchangeWay::two_phases),
-                      start_ns(topology, peers, peers.by_all_from, ExchangeWay::by_all)};
-    peers.peers_ns = peers_ns(topology, peers.all, peers.outside);
+    const PeerPrices& prices = p_.known_peers.prices;
+    peers.start_ns = {start_ns(prices, peers, peers.outside, ExchangeWay::one_phase),
+                      start_ns(prices, peers, peers.fetched_from, ExchangeWay::two_phases),
+                      start_ns(prices, peers, peers.by_all_from, ExchangeWay::by_all)};
+    peers.peers_ns = peers_ns(prices, peers.all, peers.outside);
     return peers;
   }
 
@@ -146,17 +159,16 @@ class PeerCounter {
     return things <= 1 || among == 1 ? things : ceil_div(things, among);
   }
   const PlanProblem& p_;
-  // The most shards that one rank's target meets, contributions by themselves, and the most targets
-  // that one shard meets; of these, in one unit of the innermost level at most.
-  int64_t shards_ = 1;
-  int64_t targets_ = 1;
-  int64_t shards_inside_ = 1;
-  int64_t targets_inside_ = 1;
+  // As in Met.
+  int64_t shards_;
+  int64_t targets_;
+  int64_t shards_inside_;
+  int64_t targets_inside_;
+  int64_t longest_;
   int64_t copies_ = 1;         // of a target
   int64_t copies_inside_ = 1;  // in one unit, at most
   int64_t holders_ = 1;        // of a shard
   int64_t holding_units_ = 1;  // at most
-  int64_t longest_ = 1;        // dim that neither cuts
 };
 
 KnownPeers::Differing count_differing(const PlanProblem& p, unsigned sub_axes) {
@@ -180,75 +192,93 @@ KnownPeers::Differing count_differing(const PlanProblem& p, unsigned sub_axes) {
   return {ranks, spread.inside, spread.units, coordinates};
 }
 
-const KnownPeers::Differing& differing(const PlanProblem& p, unsigned sub_axes) {
-  p.known_peers.differing.resize(size_t{1} << p.sub_axes);
-  KnownPeers::Differing& known = p.known_peers.differing[sub_axes];
-  if (known.ranks == 0) known = count_differing(p, sub_axes);
-  return known;
-}
-
-using MetWords = std::array<uint64_t, sizeof(KnownPeers::Met) / sizeof(uint64_t)>;
-MetWords words_of(const KnownPeers::Met& met) {
-  MetWords words;
-  static_assert(sizeof words == sizeof met);
-  std::memcpy(words.data(), &met, sizeof words);
-  return words;
-}
-
-size_t hash_of(const KnownPeers::Met& met) {
-  uint64_t h = 0;
-  for (const uint64_t word : words_of(met)) h = (h ^ h >> 29 ^ word) * 0x9e3779b97f4a7c15U;
-  return h ^ h >> 32;
-}
-
-void make_room(KnownPeers& known) {
-  known.slots.assign(std::max<size_t>(64, known.slots.size() * 2), 0);
-  for (size_t i = 0; i < known.known.size(); ++i) {
-    size_t slot = hash_of(known.known[i].met) & (known.slots.size() - 1);
-    while (known.slots[slot] != 0) slot = (slot + 1) & (known.slots.size() - 1);
-    known.slots[slot] = static_cast<uint32_t>(i + 1);
-  }
-}
-
-// Where the peers of all that meet so are counted.
-size_t place_of(const PlanProblem& p, const KnownPeers::Met& met) {
+const KnownPeers::OfMask& count_mask(const PlanProblem& p, unsigned sub_axes) {
   KnownPeers& known = p.known_peers;
-  if (known.slots.size() < 2 * (known.known.size() + 1)) make_room(known);
-  size_t slot = hash_of(met) & (known.slots.size() - 1);
-  while (known.slots[slot] != 0) {
-    if (words_of(known.known[known.slots[slot] - 1].met) == words_of(met))
-      return known.slots[slot] - 1;
-    slot = (slot + 1) & (known.slots.size() - 1);
+  if (known.masks.empty()) {
+    known.masks.resize(size_t{1} << p.sub_axes);
+    known.prices = prices_of(*p.topology);
   }
-  known.known.push_back({met, PeerCounter(p, met).count()});
-  known.slots[slot] = static_cast<uint32_t>(known.known.size());
-  return known.known.size() - 1;
+  KnownPeers::OfMask& of = known.masks[sub_axes];
+  of.differing = count_differing(p, sub_axes);
+  const auto alike = std::find(known.differing.begin(), known.differing.end(), of.differing);
+  of.number = static_cast<uint32_t>(alike - known.differing.begin());
+  if (alike == known.differing.end()) known.differing.push_back(of.differing);
+  return of;
+}
+
+KnownPeers::OfMet& place_of(KnownPeers& known, const KnownPeers::Met& met) {
+  constexpr size_t fewest = 64;
+  constexpr size_t most = 2'048;  // more of them leave the caches
+  if (known.taken >= known.of_met.size() && known.of_met.size() < most) {
+    known.of_met.assign(std::max(fewest, known.of_met.size() * 2), {});
+    known.taken = 0;
+  }
+  uint64_t h = 0;
+  for (const int64_t value : {met.shards, met.targets, met.shards_inside, met.targets_inside,
+                              met.longest, int64_t{met.copies} << 32 | met.holders})
+    h = (h ^ h >> 29 ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15U;
+  return known.of_met[h >> 40 & (known.of_met.size() - 1)];
+}
+
+LeastByPeers least_of(const PlanProblem& p, const ExchangePeers& peers) {
+  LeastByPeers least = peers.start_ns;
+  int64_t& one_phase = least[static_cast<size_t>(ExchangeWay::one_phase)];
+  one_phase = saturating_add(one_phase, peers.peers_ns);
+  if (saturating_mul(p.ranks, peers.shards) > whole_mesh_listed)
+    least[static_cast<size_t>(ExchangeWay::by_all)] = INT64_MAX;
+  return least;
 }
 
 }  // namespace
 
 int64_t coordinates_inside(const PlanProblem& p, unsigned sub_axes) {
-  return differing(p, sub_axes).coordinates;
+  return differing(p, sub_axes).differing.coordinates;
 }
+
+namespace {
+
+// What two states meet in; those asked for last are remembered.
+const KnownPeers::Met& met_by(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                              const RankSides::Lists& before, const RankSides::Lists& after) {
+  KnownPeers& known = p.known_peers;
+  p.work += work::peers;
+  known.met = met_between(p, from, to, before, after);
+  known.counted = false;
+  known.from = from;
+  known.to = to;
+  return known.met;
+}
+
+bool was_last(const KnownPeers& known, const SearchState& from, const SearchState& to) {
+  return known.from == from && known.to == to;
+}
+
+}  // namespace
 
 const ExchangePeers& exchange_peers(const PlanProblem& p, const SearchState& from,
                                     const SearchState& to) {
   KnownPeers& known = p.known_peers;
-  if (known.from == from && known.to == to) return known.known[known.last].peers;
-  const RankSides::Lists& before = p.sides.lists(p, from);
-  return exchange_peers(p, from, to, before, p.sides.lists(p, to));
+  if (!was_last(known, from, to)) {
+    const RankSides::Lists& before = p.sides.lists(p, from);
+    met_by(p, from, to, before, p.sides.lists(p, to));
+  }
+  if (!known.counted) known.peers = PeerCounter(p, known.met).count();
+  known.counted = true;
+  return known.peers;
 }
 
-const ExchangePeers& exchange_peers(const PlanProblem& p, const SearchState& from,
-                                    const SearchState& to, const RankSides::Lists& before,
-                                    const RankSides::Lists& after) {
+const LeastByPeers& least_by_peers(const PlanProblem& p, const SearchState& from,
+                                   const SearchState& to, const RankSides::Lists& before,
+                                   const RankSides::Lists& after) {
   KnownPeers& known = p.known_peers;
-  if (known.from == from && known.to == to) return known.known[known.last].peers;
-  p.work += work::peers;
-  known.last = place_of(p, met_between(p, from, to, before, after));
-  known.from = from;
-  known.to = to;
-  return known.known[known.last].peers;
+  const KnownPeers::Met& met =
+      was_last(known, from, to) ? known.met : met_by(p, from, to, before, after);
+  KnownPeers::OfMet& place = place_of(known, met);
+  if (!(place.met == met)) {
+    ++known.taken;
+    place = {met, least_of(p, PeerCounter(p, met).count())};
+  }
+  return place.least_ns;
 }
 
 }  // namespace meshplan

@@ -40,46 +40,76 @@ struct ExchangePeers {
   int64_t peers_ns = 0;
   bool operator==(const ExchangePeers&) const = default;
 };
-// Two different states: what was asked last is remembered, and by mask of sub-axes how many ranks
-// differ on them and on nothing else, in all and in one unit of the innermost level at most, and
-// the most units that they lie in; how many coordinates on them the ranks of a unit have at most. 0
-// where not asked yet. Of very many pairs of states few differ in anything that peers are counted
-// by (Met): they are counted once for all that do not.
-struct KnownPeers {
-  SearchState from;
-  SearchState to;
-  struct Differing {
-    int64_t ranks = 0;
-    int64_t inside = 0;
-    int64_t units = 0;
-    int64_t coordinates = 0;
+// What an exchange takes at least by its peers alone, ns, by ExchangeWay; INT64_MAX fetched by all
+// where a target meets more shards than may be listed for that.
+using LeastByPeers = std::array<int64_t, exchange_ways.size()>;
+
+// What peers cost at least in a topology, ns.
+struct PeerPrices {
+  int64_t inner_latency_ns = 0;  // within a unit of the innermost level
+  int64_t inner_peer_ns = 0;
+  int64_t outer_latency_ns = 0;  // beyond it
+  int64_t outer_peer_ns = 0;
+  // As many others as a unit has on the level where they cost least, then on the next.
+  struct Level {
+    int64_t most = 0;
+    int64_t each_ns = 0;
   };
-  std::vector<Differing> differing;
+  std::vector<Level> cheapest_first;
+};
+
+// What peers of exchanges are counted by. Of very many pairs of states few differ in any of it
+// (Met): what their peers cost at least is kept by it, and all of the peers of the pair asked last.
+struct KnownPeers {
+  PeerPrices prices;
+  // Ranks that differ on a mask of sub-axes and on nothing else.
+  struct Differing {
+    int64_t ranks = 0;        // 0: not asked yet
+    int64_t inside = 0;       // one unit of the innermost level, at most
+    int64_t units = 0;        // that they lie in, at most
+    int64_t coordinates = 0;  // on the sub-axes, that ranks of one unit have, at most
+    bool operator==(const Differing&) const = default;
+  };
+  struct OfMask {
+    Differing differing;
+    uint32_t number = 0;  // one for all masks of which it is the same
+  };
+  std::vector<OfMask> masks;         // none before one is asked for, nor are prices known
+  std::vector<Differing> differing;  // by number; few
   struct Met {
-    std::array<uint32_t, max_search_dims> along{};  // each dim: ListMeetings::number
-    // On which copies of a target, holders of a shard, and contributions to a sum differ.
-    uint16_t copies = 0;
-    uint16_t holders = 0;
-    uint16_t reduced = 0;
-    uint16_t unused = 0;  // so that equal ones are equal bytes
+    // The most shards that one rank's target meets, contributions by themselves, and the most
+    // targets that one shard meets; of these, in one unit of the innermost level at most.
+    int64_t shards = 0;  // 0: of no pair
+    int64_t targets = 1;
+    int64_t shards_inside = 1;
+    int64_t targets_inside = 1;
+    int64_t longest = 0;   // dim that neither cuts; no more than ranks of such a unit
+    uint32_t copies = 0;   // number of those that want one target
+    uint32_t holders = 0;  // number of those that hold one shard
+    bool operator==(const Met&) const = default;
   };
   struct OfMet {
     Met met;
-    ExchangePeers peers;
+    LeastByPeers least_ns{};
   };
-  std::vector<OfMet> known;
-  std::vector<uint32_t> slots;  // 1 + the place in `known`, by hash; open addressing; 0: free
-  size_t last = 0;              // the place of what was asked last
+  std::vector<OfMet> of_met;  // each has one place, which the next that has it takes
+  size_t taken = 0;           // times that a place was, since they became more
+  // Of the two different states asked for last.
+  SearchState from;
+  SearchState to;
+  Met met;
+  bool counted = false;
+  ExchangePeers peers;  // where counted
 };
 // The most coordinates on these sub-axes that ranks of one unit of the innermost level have.
 [[nodiscard]] int64_t coordinates_inside(const PlanProblem& p, unsigned sub_axes);
 // Valid until the next call.
 [[nodiscard]] const ExchangePeers& exchange_peers(const PlanProblem& p, const SearchState& from,
                                                   const SearchState& to);
-// The same where their lists are known.
-[[nodiscard]] const ExchangePeers& exchange_peers(const PlanProblem& p, const SearchState& from,
-                                                  const SearchState& to,
-                                                  const RankSides::Lists& before,
-                                                  const RankSides::Lists& after);
+// Of states whose lists are known. Valid until the next call.
+[[nodiscard]] const LeastByPeers& least_by_peers(const PlanProblem& p, const SearchState& from,
+                                                 const SearchState& to,
+                                                 const RankSides::Lists& before,
+                                                 const RankSides::Lists& after);
 
 }  // namespace meshplan

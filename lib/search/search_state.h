@@ -188,9 +188,9 @@ struct PlanProblem {
   [[nodiscard]] size_t listed_ranks() const { return sides.ranks_of(0); }
   // By sub-axis, where levels are not exact: the most coordinates on it of one unit's ranks.
   std::array<int64_t, max_sub_axes> inside{};
-  ListMeetings meetings;           // the same
-  mutable ListPairs pairs;         // of lists, on these ranks and the units below
-  mutable KnownPeers known_peers;  // of the exchange asked for last
+  ListMeetings meetings;    // the same
+  mutable ListPairs pairs;  // of lists, on these ranks and the units below
+  mutable KnownPeers known_peers;
   mutable KnownExchanges known_exchanges;
   // Looked at where levels cut the mesh unevenly (telling_units.h), and the one to look at first.
   std::vector<UnitRanks> units;

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "../cost/some_protocols.h"
@@ -52,7 +53,8 @@ TEST_CASE("peers that were counted for other states alike are those that would b
       REQUIRE(few_peers_floor_ps(fresh, from, to, before, after) == few_ps);
       ++asked;
     }
-    counted += p->known_peers.known.size();
+    const auto& places = p->known_peers.of_met;
+    counted += std::count_if(places.begin(), places.end(), [](const auto& place) { return place.met.shards > 0; });
   }
   // Of random pairs fewer are alike than of those that a search asks for.
   MESSAGE(counted << " counted of " << asked);
