@@ -26,11 +26,10 @@ int64_t pending_product(const State& state) {
 
 // Of ranks that differ on what is pending alone the number is one.
 std::vector<int32_t> cells_of(const State& dst, const std::vector<int64_t>& mesh_shape) {
-  std::vector<SubAxis> dims;
-  for (size_t m = 0; m < mesh_shape.size(); ++m)
-    dims.push_back({static_cast<int32_t>(m), 1, mesh_shape[m]});
   // Parts of a mesh dim that are pending line up: they are of one state.
-  return numbers_on(sub_axes_without(dims, partial_sub_axes(dst), mesh_shape).value(), mesh_shape);
+  return numbers_on(
+      sub_axes_without(every_dim(mesh_shape), partial_sub_axes(dst), mesh_shape).value(),
+      mesh_shape);
 }
 
 }  // namespace

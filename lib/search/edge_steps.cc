@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "plan/describe_moves.h"
 #include "tensor/box.h"
+#include "transfer/sub_axes.h"
 
 namespace meshplan {
 namespace {
@@ -77,13 +78,6 @@ std::vector<int64_t> shape_apart(const State& state, const std::vector<SubAxis>&
   return shape;
 }
 
-std::vector<SubAxis> every_dim(const Mesh& mesh) {
-  std::vector<SubAxis> sub_axes;
-  for (size_t m = 0; m < mesh.dims.size(); ++m)
-    sub_axes.push_back({static_cast<int32_t>(m), 1, mesh.dims[m].size});
-  return sub_axes;
-}
-
 void describe_change(const State& before, const Mesh& mesh, Step& step) {
   std::vector<Move> moves;
   std::vector<int64_t> cuts;
@@ -128,8 +122,8 @@ std::vector<Step> steps_of_edges(const PlanProblem& p, const std::vector<Edge>& 
   for (const Edge& edge : edges) {
     Step& step = steps.emplace_back();
     step.op = edge.op;
-    step.mesh_dims =
-        row_of(edge.op).scope == OpScope::mesh ? every_dim(*p.mesh) : mesh_sub_axes(p, edge.group);
+    step.mesh_dims = row_of(edge.op).scope == OpScope::mesh ? every_dim(p.mesh_sizes)
+                                                            : mesh_sub_axes(p, edge.group);
     step.state = to_state(p, edge.to);
     step.mesh = mesh_name;
     step.phases = edge.phases;

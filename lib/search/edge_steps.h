@@ -27,7 +27,4 @@ inline constexpr const char* fetched_by_all_reason =
     "lets all ranks of each host share the fetching of what it misses over its slow links, once, "
     "then shares it inside the host";
 
-// Every mesh dim as a sub-axis: what an exchange lists.
-[[nodiscard]] std::vector<SubAxis> every_dim(const Mesh& mesh);
-
 }  // namespace meshplan

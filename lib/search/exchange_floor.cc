@@ -121,20 +121,15 @@ bool is_not_floored(const PlanProblem& p, const SearchState& from, const SearchS
 
 }  // namespace
 
-int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
-  if (is_not_floored(p, from, to)) return 0;
-  const RankSides::Lists& before = p.sides.lists(p, from);
-  return few_peers_floor_ps(p, from, to, before, p.sides.lists(p, to));
-}
+namespace {
 
-int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                           const RankSides::Lists& before, const RankSides::Lists& after) {
-  if (is_not_floored(p, from, to)) return 0;
+int64_t by_peers_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                    const RankSides::Lists& before, const RankSides::Lists& after) {
   const LeastByPeers& least = least_by_peers(p, from, to, before, after);
   const auto in = [&](ExchangeWay way) { return least[static_cast<size_t>(way)]; };
   int64_t ns = in(ExchangeWay::one_phase);
   if (from.pending == to.pending) {
-    bool by_all = p.least_by_all < INT64_MAX && in(ExchangeWay::by_all) < INT64_MAX;
+    bool by_all = p.least_by_all < INT64_MAX;
     if (by_all) {
       p.sides.recall(before);
       p.sides.recall(after);
@@ -143,6 +138,19 @@ int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const 
     ns = std::min(ns, in(by_all ? ExchangeWay::by_all : ExchangeWay::two_phases));
   }
   return saturating_mul(ns, 1000);
+}
+
+}  // namespace
+
+int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+  if (is_not_floored(p, from, to)) return 0;
+  const RankSides::Lists& before = p.sides.lists(p, from);
+  return by_peers_ps(p, from, to, before, p.sides.lists(p, to));
+}
+
+int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                           const RankSides::Lists& before, const RankSides::Lists& after) {
+  return is_not_floored(p, from, to) ? 0 : by_peers_ps(p, from, to, before, after);
 }
 
 namespace {

@@ -57,7 +57,40 @@ int64_t start_ns(const PeerPrices& prices, const ExchangePeers& peers, int64_t o
   return saturating_add(ns, saturating_add(prices.inner_latency_ns, passed));
 }
 
-const KnownPeers::OfMask& count_mask(const PlanProblem& p, unsigned sub_axes);
+KnownPeers::Differing count_differing(const PlanProblem& p, unsigned sub_axes) {
+  const auto mask = static_cast<uint16_t>(sub_axes);
+  const int64_t ranks = group_size(p, mask);
+  if (p.exact_levels) {
+    DigitMask digits = 0;
+    for (; sub_axes != 0; sub_axes &= sub_axes - 1)
+      digits |= p.digit_set[static_cast<size_t>(__builtin_ctz(sub_axes))];
+    const int64_t inside = p.world.product(digits & p.world.at_level(0));
+    return {ranks, inside, ranks / inside, inside};
+  }
+  int64_t coordinates = 1;
+  for (; sub_axes != 0; sub_axes &= sub_axes - 1)
+    coordinates = saturating_mul(coordinates, p.inside[as_index(__builtin_ctz(sub_axes))]);
+  const int64_t most = std::min(p.topology->levels.front().ranks, ranks);
+  coordinates = std::min(coordinates, most);
+  if (p.ranks > bounded_ranks) return {ranks, most, ranks, coordinates};
+  (void)group_shapes(p, mask);  // counts their work
+  const LevelMap::Spread& spread = p.levels->spread(mesh_sub_axes(p, mask));
+  return {ranks, spread.inside, spread.units, coordinates};
+}
+
+const KnownPeers::OfMask& count_mask(const PlanProblem& p, unsigned sub_axes) {
+  KnownPeers& known = p.known_peers;
+  if (known.masks.empty()) {
+    known.masks.resize(size_t{1} << p.sub_axes);
+    known.prices = prices_of(*p.topology);
+  }
+  KnownPeers::OfMask& of = known.masks[sub_axes];
+  of.differing = count_differing(p, sub_axes);
+  const auto alike = std::find(known.differing.begin(), known.differing.end(), of.differing);
+  of.number = static_cast<uint32_t>(alike - known.differing.begin());
+  if (alike == known.differing.end()) known.differing.push_back(of.differing);
+  return of;
+}
 
 const KnownPeers::OfMask& differing(const PlanProblem& p, unsigned sub_axes) {
   const std::vector<KnownPeers::OfMask>& masks = p.known_peers.masks;
@@ -97,47 +130,37 @@ class PeerCounter {
  public:
   PeerCounter(const PlanProblem& p, const KnownPeers::Met& met)
       : p_(p),
-        shards_(met.shards),
-        targets_(met.targets),
-        shards_inside_(met.shards_inside),
-        targets_inside_(met.targets_inside),
-        longest_(met.longest) {
-    const KnownPeers::Differing& on_copies = p.known_peers.differing[met.copies];
-    const KnownPeers::Differing& on_holders = p.known_peers.differing[met.holders];
-    copies_ = on_copies.ranks;
-    copies_inside_ = on_copies.inside;
-    holders_ = on_holders.ranks;
-    holding_units_ = on_holders.units;
-  }
+        met_(met),
+        copies_(p.known_peers.differing[met.copies]),
+        holders_(p.known_peers.differing[met.holders]) {}
 
   [[nodiscard]] ExchangePeers count() const {
-    const int64_t from_outside = std::max<int64_t>(0, shards_ - shards_inside_);
-    const int64_t wanting = saturating_mul(targets_, copies_);
+    const int64_t from_outside = std::max<int64_t>(0, met_.shards - met_.shards_inside);
+    const int64_t wanting = saturating_mul(met_.targets, copies_.ranks);
     const int64_t wanting_inside =
-        std::min(saturating_mul(targets_inside_, copies_inside_), p_.topology->levels[0].ranks);
-    const int64_t wanting_outside = std::max<int64_t>(0, wanting - holding_units_ * wanting_inside);
+        std::min(saturating_mul(met_.targets_inside, copies_.inside), p_.topology->levels[0].ranks);
+    const int64_t wanting_outside = std::max<int64_t>(0, wanting - holders_.units * wanting_inside);
     const int64_t to_outside = each_holder(wanting_outside);
     ExchangePeers peers;
-    peers.shards = shards_;
-    peers.holding_units = holding_units_;
+    peers.holding_units = holders_.units;
     peers.wanting_inside = wanting_inside;
-    peers.targets_inside = targets_inside_;
-    peers.wanting_units = share_of(copies_, copies_inside_);
-    peers.all = std::max(shards_ - 1, each_holder(wanting - holders_));
+    peers.targets_inside = met_.targets_inside;
+    peers.wanting_units = share_of(copies_.ranks, copies_.inside);
+    peers.all = std::max(met_.shards - 1, each_holder(wanting - holders_.ranks));
     peers.outside = std::max(from_outside, to_outside);
     // Members of a unit that want one target share what it misses, each shard in as many parts as
     // make that even (parts_to_share), where it is long enough.
-    const int64_t units = saturating_mul(targets_, peers.wanting_units);
-    int64_t fetches = units - holding_units_ * targets_inside_;
-    if (longest_ >= copies_inside_)
+    const int64_t units = saturating_mul(met_.targets, peers.wanting_units);
+    int64_t fetches = units - holders_.units * met_.targets_inside;
+    if (met_.longest >= copies_.inside)
       fetches = std::max(fetches, ceil_div(floor_div(saturating_mul(16, wanting_outside), 17),
-                                           std::max<int64_t>(1, shards_)));
-    peers.fetched_from = std::max(share_of(from_outside, copies_inside_), each_holder(fetches));
+                                           std::max<int64_t>(1, met_.shards)));
+    peers.fetched_from = std::max(share_of(from_outside, copies_.inside), each_holder(fetches));
     // One member may fetch a few shards whole for all its unit.
     const int64_t unit = p_.topology->levels.front().ranks;
     peers.by_all_from =
         std::max(share_of(from_outside, unit), each_holder(share_of(wanting_outside, unit)));
-    if (p_.exact_levels && from_outside > 0) peers.passed_to = copies_inside_ - 1;
+    if (p_.exact_levels && from_outside > 0) peers.passed_to = copies_.inside - 1;
     if (p_.topology->levels.size() == 1)
       peers.outside = peers.fetched_from = peers.by_all_from = peers.passed_to = 0;
     peers.all = std::max(peers.all, peers.outside);
@@ -152,59 +175,17 @@ class PeerCounter {
  private:
   // Of so many requests for parts of one shard, by one of its holders.
   [[nodiscard]] int64_t each_holder(int64_t requests) const {
-    return requests <= 0 ? 0 : share_of(requests, holders_);
+    return requests <= 0 ? 0 : share_of(requests, holders_.ranks);
   }
   // Of some things the most that one of so many has at least.
   [[nodiscard]] static int64_t share_of(int64_t things, int64_t among) {
     return things <= 1 || among == 1 ? things : ceil_div(things, among);
   }
   const PlanProblem& p_;
-  // As in Met.
-  int64_t shards_;
-  int64_t targets_;
-  int64_t shards_inside_;
-  int64_t targets_inside_;
-  int64_t longest_;
-  int64_t copies_ = 1;         // of a target
-  int64_t copies_inside_ = 1;  // in one unit, at most
-  int64_t holders_ = 1;        // of a shard
-  int64_t holding_units_ = 1;  // at most
+  const KnownPeers::Met& met_;
+  const KnownPeers::Differing& copies_;   // of a target
+  const KnownPeers::Differing& holders_;  // of a shard
 };
-
-KnownPeers::Differing count_differing(const PlanProblem& p, unsigned sub_axes) {
-  const auto mask = static_cast<uint16_t>(sub_axes);
-  const int64_t ranks = group_size(p, mask);
-  if (p.exact_levels) {
-    DigitMask digits = 0;
-    for (; sub_axes != 0; sub_axes &= sub_axes - 1)
-      digits |= p.digit_set[static_cast<size_t>(__builtin_ctz(sub_axes))];
-    const int64_t inside = p.world.product(digits & p.world.at_level(0));
-    return {ranks, inside, ranks / inside, inside};
-  }
-  int64_t coordinates = 1;
-  for (; sub_axes != 0; sub_axes &= sub_axes - 1)
-    coordinates = saturating_mul(coordinates, p.inside[as_index(__builtin_ctz(sub_axes))]);
-  const int64_t most = std::min(p.topology->levels.front().ranks, ranks);
-  coordinates = std::min(coordinates, most);
-  if (p.ranks > bounded_ranks) return {ranks, most, ranks, coordinates};
-  (void)group_shapes(p, mask);  // counts their work
-  const LevelMap::Spread& spread = p.levels->spread(mesh_sub_axes(p, mask));
-  return {ranks, spread.inside, spread.units, coordinates};
-}
-
-const KnownPeers::OfMask& count_mask(const PlanProblem& p, unsigned sub_axes) {
-  KnownPeers& known = p.known_peers;
-  if (known.masks.empty()) {
-    known.masks.resize(size_t{1} << p.sub_axes);
-    known.prices = prices_of(*p.topology);
-  }
-  KnownPeers::OfMask& of = known.masks[sub_axes];
-  of.differing = count_differing(p, sub_axes);
-  const auto alike = std::find(known.differing.begin(), known.differing.end(), of.differing);
-  of.number = static_cast<uint32_t>(alike - known.differing.begin());
-  if (alike == known.differing.end()) known.differing.push_back(of.differing);
-  return of;
-}
 
 KnownPeers::OfMet& place_of(KnownPeers& known, const KnownPeers::Met& met) {
   constexpr size_t fewest = 64;
@@ -220,12 +201,10 @@ KnownPeers::OfMet& place_of(KnownPeers& known, const KnownPeers::Met& met) {
   return known.of_met[h >> 40 & (known.of_met.size() - 1)];
 }
 
-LeastByPeers least_of(const PlanProblem& p, const ExchangePeers& peers) {
+LeastByPeers least_of(const ExchangePeers& peers) {
   LeastByPeers least = peers.start_ns;
   int64_t& one_phase = least[static_cast<size_t>(ExchangeWay::one_phase)];
   one_phase = saturating_add(one_phase, peers.peers_ns);
-  if (saturating_mul(p.ranks, peers.shards) > whole_mesh_listed)
-    least[static_cast<size_t>(ExchangeWay::by_all)] = INT64_MAX;
   return least;
 }
 
@@ -237,46 +216,52 @@ int64_t coordinates_inside(const PlanProblem& p, unsigned sub_axes) {
 
 namespace {
 
-// What two states meet in; those asked for last are remembered.
-const KnownPeers::Met& met_by(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                              const RankSides::Lists& before, const RankSides::Lists& after) {
-  KnownPeers& known = p.known_peers;
-  p.work += work::peers;
-  known.met = met_between(p, from, to, before, after);
-  known.counted = false;
-  known.from = from;
-  known.to = to;
-  return known.met;
-}
-
 bool was_last(const KnownPeers& known, const SearchState& from, const SearchState& to) {
   return known.from == from && known.to == to;
 }
 
+// What two states meet in: those asked for last are remembered.
+const KnownPeers::Met& met_by(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                              const RankSides::Lists& before, const RankSides::Lists& after) {
+  KnownPeers& known = p.known_peers;
+  if (was_last(known, from, to)) return known.met;
+  p.work += work::peers;
+  known.met = met_between(p, from, to, before, after);
+  known.peers.reset();
+  known.from = from;
+  known.to = to;
+  return known.met;
+}
+const KnownPeers::Met& met_by(const PlanProblem& p, const SearchState& from,
+                              const SearchState& to) {
+  if (was_last(p.known_peers, from, to)) return p.known_peers.met;
+  const RankSides::Lists& before = p.sides.lists(p, from);
+  return met_by(p, from, to, before, p.sides.lists(p, to));
+}
+
 }  // namespace
+
+int64_t shards_met(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+  return met_by(p, from, to).shards;
+}
 
 const ExchangePeers& exchange_peers(const PlanProblem& p, const SearchState& from,
                                     const SearchState& to) {
-  KnownPeers& known = p.known_peers;
-  if (!was_last(known, from, to)) {
-    const RankSides::Lists& before = p.sides.lists(p, from);
-    met_by(p, from, to, before, p.sides.lists(p, to));
-  }
-  if (!known.counted) known.peers = PeerCounter(p, known.met).count();
-  known.counted = true;
-  return known.peers;
+  const KnownPeers::Met& met = met_by(p, from, to);
+  std::optional<ExchangePeers>& peers = p.known_peers.peers;
+  if (!peers) peers = PeerCounter(p, met).count();
+  return *peers;
 }
 
 const LeastByPeers& least_by_peers(const PlanProblem& p, const SearchState& from,
                                    const SearchState& to, const RankSides::Lists& before,
                                    const RankSides::Lists& after) {
+  const KnownPeers::Met& met = met_by(p, from, to, before, after);
   KnownPeers& known = p.known_peers;
-  const KnownPeers::Met& met =
-      was_last(known, from, to) ? known.met : met_by(p, from, to, before, after);
   KnownPeers::OfMet& place = place_of(known, met);
   if (!(place.met == met)) {
     ++known.taken;
-    place = {met, least_of(p, PeerCounter(p, met).count())};
+    place = {met, least_of(PeerCounter(p, met).count())};
   }
   return place.least_ns;
 }

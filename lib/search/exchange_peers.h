@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "search/exchange_way.h"
@@ -20,7 +21,6 @@ namespace meshplan {
 struct PlanProblem;
 
 struct ExchangePeers {
-  int64_t shards = 1;  // that a target meets, contributions by themselves
   // In one phase, and of these in other units of the innermost level.
   int64_t all = 0;
   int64_t outside = 0;
@@ -40,8 +40,7 @@ struct ExchangePeers {
   int64_t peers_ns = 0;
   bool operator==(const ExchangePeers&) const = default;
 };
-// What an exchange takes at least by its peers alone, ns, by ExchangeWay; INT64_MAX fetched by all
-// where a target meets more shards than may be listed for that.
+// What an exchange takes at least by its peers alone, ns, by ExchangeWay.
 using LeastByPeers = std::array<int64_t, exchange_ways.size()>;
 
 // What peers cost at least in a topology, ns.
@@ -98,14 +97,16 @@ struct KnownPeers {
   SearchState from;
   SearchState to;
   Met met;
-  bool counted = false;
-  ExchangePeers peers;  // where counted
+  std::optional<ExchangePeers> peers;  // where they were asked for
 };
 // The most coordinates on these sub-axes that ranks of one unit of the innermost level have.
 [[nodiscard]] int64_t coordinates_inside(const PlanProblem& p, unsigned sub_axes);
 // Valid until the next call.
 [[nodiscard]] const ExchangePeers& exchange_peers(const PlanProblem& p, const SearchState& from,
                                                   const SearchState& to);
+// Shards that a target meets, contributions by themselves.
+[[nodiscard]] int64_t shards_met(const PlanProblem& p, const SearchState& from,
+                                 const SearchState& to);
 // Of states whose lists are known. Valid until the next call.
 [[nodiscard]] const LeastByPeers& least_by_peers(const PlanProblem& p, const SearchState& from,
                                                  const SearchState& to,

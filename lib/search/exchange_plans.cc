@@ -9,6 +9,7 @@
 #include "search/exchange_step.h"
 #include "tensor/box.h"
 #include "transfer/round_transfers.h"
+#include "transfer/sub_axes.h"
 
 namespace meshplan {
 namespace {
@@ -355,19 +356,12 @@ bool on_same_ranks(const Mesh& a, const Mesh& b) {
   return of_a == of_b;
 }
 
-bool is_cut(const State& state) {
-  return std::any_of(state.shards.begin(), state.shards.end(),
-                     [](const auto& order) { return !order.empty(); });
-}
-
 // Groups over a part of a mesh dim are not declared.
 bool is_cut_by_whole_dims(const State& state, const Mesh& mesh) {
-  return is_cut(state) &&
-         std::all_of(state.shards.begin(), state.shards.end(), [&](const auto& order) {
-           return std::all_of(order.begin(), order.end(), [&](const SubAxis& a) {
-             return a.before == 1 && a.size == mesh.dims[static_cast<size_t>(a.mesh_dim)].size;
-           });
-         });
+  const std::vector<SubAxis> cuts = shard_sub_axes(state);
+  return !cuts.empty() && std::all_of(cuts.begin(), cuts.end(), [&](const SubAxis& a) {
+    return a.before == 1 && a.size == mesh.dims[static_cast<size_t>(a.mesh_dim)].size;
+  });
 }
 
 }  // namespace
@@ -398,7 +392,7 @@ std::vector<Rails> rails_of(const PlanQuestion& question, const LevelMap& src_le
   for (int level = 1; level < src_levels.levels(); ++level) {
     const std::optional<State> needed = outside_of(landing_of(request), level, dst_levels);
     const std::optional<State> outside = outside_of(request.src, level, src_levels);
-    if (!needed || !outside || is_cut(*needed) ||
+    if (!needed || !outside || !shard_sub_axes(*needed).empty() ||
         !is_cut_by_whole_dims(*outside, src_levels.mesh()))
       continue;
     for (size_t d = 0; d < outside->shards.size(); ++d) {
@@ -477,7 +471,7 @@ StepList exchanges_through(const PlanQuestion& question, const Stops& stops, boo
     if (!(crosses && i == 0) && stops[i] == *before) continue;
     Step step;
     step.op = Op::exchange;
-    step.mesh_dims = every_dim(dst_mesh);
+    step.mesh_dims = every_dim(mesh_shape(dst_mesh));
     step.state = stops[i];
     if (crosses) step.mesh = dst_mesh.name;
     step.logical_shape = request.tensor.shape;

@@ -5,6 +5,7 @@
 #include "base/int_math.h"
 #include "search/edge_steps.h"
 #include "tensor/box.h"
+#include "transfer/sub_axes.h"
 
 namespace meshplan {
 namespace {
@@ -98,7 +99,7 @@ ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
   ExchangeStep made;
   Step& step = made.step;
   step.op = Op::exchange;
-  step.mesh_dims = every_dim(dst_mesh);
+  step.mesh_dims = every_dim(mesh_shape(dst_mesh));
   step.state = landing;
   if (crosses) step.mesh = dst_mesh.name;
   step.logical_shape = request.tensor.shape;

@@ -266,7 +266,7 @@ bool may_go(const PlanProblem& p, const SearchState& from, const SearchState& to
   if (from.pending != to.pending || !has_two_levels(p)) return false;
   if (way == ExchangeWay::two_phases) return members_share(p, to);
   if (p.least_by_all == INT64_MAX || (from.pending | from.made | to.made) != 0) return false;
-  if (saturating_mul(p.ranks, exchange_peers(p, from, to).shards) > whole_mesh_listed) return false;
+  if (saturating_mul(p.ranks, shards_met(p, from, to)) > whole_mesh_listed) return false;
   const int64_t sharing = p.exact_levels ? members_of_box(p, to) : 1;
   return floor_div(box_elements(p, to), sharing) >= p.least_by_all &&
          !(p.exact_levels && cuts_nearly_evenly(p, from) && cuts_nearly_evenly(p, to));

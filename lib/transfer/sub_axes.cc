@@ -82,6 +82,13 @@ Result<std::vector<SubAxis>> sub_axes_without(const std::vector<SubAxis>& a,
   return left;
 }
 
+std::vector<SubAxis> every_dim(std::span<const int64_t> mesh_shape) {
+  std::vector<SubAxis> sub_axes;
+  for (size_t m = 0; m < mesh_shape.size(); ++m)
+    sub_axes.push_back({static_cast<int32_t>(m), 1, mesh_shape[m]});
+  return sub_axes;
+}
+
 std::vector<SubAxis> partial_sub_axes(const State& state) {
   std::vector<SubAxis> sub_axes;
   for (const PendingSubAxis& p : state.partial) sub_axes.push_back(p.sub_axis);

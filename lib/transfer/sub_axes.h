@@ -59,6 +59,8 @@ class CoordinatesOn {
 [[nodiscard]] Result<std::vector<SubAxis>> sub_axes_without(const std::vector<SubAxis>& a,
                                                             const std::vector<SubAxis>& b,
                                                             const std::vector<int64_t>& mesh_shape);
+// Every mesh dim whole: what an exchange lists.
+[[nodiscard]] std::vector<SubAxis> every_dim(std::span<const int64_t> mesh_shape);
 [[nodiscard]] std::vector<SubAxis> partial_sub_axes(const State& state);
 [[nodiscard]] std::vector<SubAxis> shard_sub_axes(const State& state);
 

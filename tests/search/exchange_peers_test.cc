@@ -42,11 +42,13 @@ TEST_CASE("peers that were counted for other states alike are those that would b
       CAPTURE(to_text(to_state(*p, to), w.sizes));
       if (from == to) continue;
       const ExchangePeers peers = exchange_peers(*p, from, to);
+      const int64_t shards = shards_met(*p, from, to);
       p->known_peers.from = p->known_peers.to = {};
       const int64_t few_ps = few_peers_floor_ps(*p, from, to);
       PlanProblem fresh = *p;
       fresh.known_peers = {};
       REQUIRE(exchange_peers(fresh, from, to) == peers);
+      REQUIRE(shards_met(fresh, from, to) == shards);
       fresh.known_peers = {};
       const RankSides::Lists before = fresh.sides.lists(fresh, from);
       const RankSides::Lists after = fresh.sides.lists(fresh, to);
