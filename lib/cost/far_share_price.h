@@ -1,7 +1,8 @@
 // Which far share takes least, and what any takes at least (transfer/far_share.h).
 //
 // The larger the share, the less do links inside units carry, and the more do others: the best is
-// where both take equally long, but for what turns and whole slices make of it.
+// where both take equally long, but for what turns and whole slices make of it. Where latencies
+// fall outwards, no share is looked for that only has a shorter one.
 #pragma once
 
 #include <cstdint>

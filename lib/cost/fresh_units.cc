@@ -89,12 +89,13 @@ int64_t least_in_two_ps(const std::vector<FreshUnits>& units, const Participants
   int64_t most = 0;
   for (const FreshUnits& fresh : units) {
     const LevelSet leaving = links.leaving(fresh.level, links.all());
-    const int64_t latency_ns = links.least_latency_ns(leaving);
+    const int64_t latency_ns = links.least_latency_ns(fresh.level);
+    const int64_t other_latency_ns = links.least_latency_ns(0);
     const int64_t per_peer_ns = links.least_per_peer_ns(leaving);
     // bandwidths of exchanges are in hundredths
     const int64_t hundred = saturating_mul(100, element_bytes);
     const int64_t at_once_ps =
-        ps_of_ns(latency_ns + links.least_latency_ns(links.all()) + per_peer_ns) +
+        ps_of_ns(latency_ns + other_latency_ns + per_peer_ns) +
         std::max(transfer, transfer_ps(saturating_mul(fresh.wanted, hundred), 1, fresh.entering));
     const int64_t landed =
         std::min(fresh.wanted, least_held(shape, fresh.ranks, std::ssize(all.wanted.of_ranks())));
@@ -107,7 +108,7 @@ int64_t least_in_two_ps(const std::vector<FreshUnits>& units, const Participants
       passed_on_ps = std::max(transfer, saturating_add(landing_ps, rest_ps) - 1);
     }
     const int64_t waited_ns =
-        latency_ns + (landed > 0 ? latency_ns + per_peer_ns : links.least_latency_ns(links.all()));
+        latency_ns + (landed > 0 ? latency_ns + per_peer_ns : other_latency_ns);
     passed_on_ps = saturating_add(ps_of_ns(waited_ns), passed_on_ps);
     most = std::max(most, std::min(at_once_ps, passed_on_ps));
   }

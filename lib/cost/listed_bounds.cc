@@ -95,10 +95,10 @@ class Copy {
   // Levels on which any two of the copy's ranks meet.
   [[nodiscard]] LevelSet levels() const { return links_.all(); }
 
-  // `across`: between two meshes, where `src` of this shape starts. `used`: levels that any copy
-  // uses: a step of all copies has the latency of the outermost of them, which may be less than
-  // that of a copy whose ranks lie closer.
-  Bounds bounds(bool across, const State& src, std::span<const int64_t> shape, LevelSet used) {
+  // `across`: between two meshes, where `src` of this shape starts. `reached`: levels that other
+  // copies reach in steps of theirs.
+  Bounds bounds(bool across, const State& src, std::span<const int64_t> shape, LevelSet reached) {
+    links_.reach(reached);
     const bool timed = topology_->tables.empty();
     int must_reach = consider_ranks() ? 0 : -1;
     if (all_.cell_ranks > 1 && consider(by_cell)) must_reach = 0;
@@ -115,7 +115,7 @@ class Copy {
     Bounds b;
     if (must_reach < 0) return b;
     b.bytes = bytes_;
-    const int64_t latency_ns = links_.least_latency_ns(links_.leaving(must_reach, used));
+    const int64_t latency_ns = links_.least_latency_ns(must_reach);
     if (across && timed) take_without_holders();
     if (timed) b.ps = saturating_add(saturating_mul(latency_ns, 1000), transfer_);
     if (across && timed) {
@@ -320,7 +320,9 @@ Bounds listed_bounds(const Topology& topology, const Mesh& src_mesh, const Mesh&
   if (ranks > most_ranks)
     return unlisted(topology, src_mesh, dst_mesh, shape, element_bytes, src, dst);
   std::deque<Copy> every;  // which stay where they are
-  LevelSet used = 0;
+  // What the copies of two meshes that do not cross themselves reach is not listed.
+  const bool by_others = !same && (mesh_copies(src_mesh) > 1 || mesh_copies(dst_mesh) > 1);
+  LevelSet reached = by_others ? ~LevelSet{0} : 0;
   // Copies that stand in units alike are bounded once.
   const bool in_order = same && is_consecutive(*src_mesh.universe);
   const size_t levels = topology.levels.size();
@@ -334,11 +336,11 @@ Bounds listed_bounds(const Topology& topology, const Mesh& src_mesh, const Mesh&
       alike = std::make_shared<Alike>(list_participants(src_mesh, dst_mesh, copy, shape, src, dst));
     every.emplace_back(topology, alike, in_order ? place - position_of(src_mesh, 0, 0) : 0,
                        element_bytes);
-    used |= every.back().levels();
+    reached |= every.back().levels();
   }
   Bounds most;
   for (Copy& one : every) {
-    const Bounds b = one.bounds(!same, src, shape, used);
+    const Bounds b = one.bounds(!same, src, shape, reached);
     most.bytes = std::max(most.bytes, b.bytes);
     most.ps = std::max(most.ps, b.ps);
   }

@@ -242,8 +242,8 @@ std::optional<int64_t> steps_across_ps(const Topology& topology, const Participa
   const int64_t exchange_ps = saturating_add(
       saturating_mul(saturating_add(latency_ns, saturating_mul(per_peer_ns, one.peers)), 1000),
       std::max(transfer, one.transfer_ps));
-  const int64_t two_ns = saturating_add(
-      saturating_add(latency_ns, links.least_latency_ns(links.all())), crosses ? per_peer_ns : 0);
+  const int64_t two_ns = saturating_add(saturating_add(latency_ns, links.least_latency_ns(0)),
+                                        crosses ? per_peer_ns : 0);
   const int64_t two_ps =
       std::max(saturating_add(saturating_mul(two_ns, 1000), transfer),
                least_in_two_ps(fresh, all, links, shape, element_bytes, transfer));

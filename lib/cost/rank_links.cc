@@ -53,6 +53,7 @@ RankLinks::RankLinks(const Topology& topology, const std::vector<RankBoxes>& ran
       all_ |= LevelSet{1} << l;
     }
   }
+  reached_ = all_;
 }
 
 LevelSet RankLinks::leaving(int level, LevelSet set) const {
@@ -103,8 +104,9 @@ int64_t RankLinks::exchange_bandwidth(LevelSet set) const {
   });
 }
 
-int64_t RankLinks::least_latency_ns(LevelSet set) const {
-  return least_of(*topology_, set, [](const TopologyLevel& l) { return l.latency_ns; });
+int64_t RankLinks::least_latency_ns(int level) const {
+  return least_of(*topology_, leaving(level, reached_),
+                  [](const TopologyLevel& l) { return l.latency_ns; });
 }
 
 int64_t RankLinks::least_per_peer_ns(LevelSet set) const {

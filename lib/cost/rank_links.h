@@ -43,8 +43,18 @@ class RankLinks {
   // 100.
   [[nodiscard]] int64_t bandwidth(LevelSet set) const;
   [[nodiscard]] int64_t exchange_bandwidth(LevelSet set) const;
-  [[nodiscard]] int64_t least_latency_ns(LevelSet set) const;
   [[nodiscard]] int64_t least_per_peer_ns(LevelSet set) const;
+
+  // Steps may reach these levels, too, as those of a mesh with several copies are steps of all of
+  // them: no step of these ranks ends further in than where the nearest two of them meet.
+  void reach(LevelSet more) {
+    const LevelSet nearest = all_ & (~all_ + 1);
+    reached_ = all_ | (more & ~(nearest - 1));
+  }
+  // Of a step on which something leaves a unit of the level inside of `level` (0: a rank): its
+  // latency is that of the outermost level that any rank reaches, which may be less than that of
+  // the level crossed.
+  [[nodiscard]] int64_t least_latency_ns(int level) const;
 
   // The ranks of one unit, from index `first` on, and the distinct boxes that they hold, ascending.
   struct HoldingUnit {
@@ -99,6 +109,7 @@ class RankLinks {
   const Topology* topology_;
   std::vector<LevelSet> of_rank_;
   LevelSet all_ = 0;
+  LevelSet reached_ = 0;
   std::vector<std::vector<int32_t>> unit_of_;  // by level and rank; units are numbered from 0
   std::vector<std::vector<UnitRanks>> units_;  // by level
 };
