@@ -28,7 +28,7 @@ enum class Shortcut : uint8_t {
   few_landings,     // across meshes: only some states tried on either side of the crossing
   few_orders,       // only some of the orders that "dst_order": "any" allows
   for_bundle,       // planned for its bundle, not for itself
-  made_sums,  // contributions made on the way and reduced again: rules that do beat the search
+  made_sums,  // contributions made on the way and reduced again, as rules do that beat the search
 };
 constexpr int shortcut_kinds = 12;
 [[nodiscard]] const char* to_text(Shortcut shortcut);

@@ -11,10 +11,14 @@
 namespace meshplan {
 namespace {
 
-// The graph's rules look at every placement of every mesh dim.
-constexpr int64_t most_placements = 5'000;
-// By the topology each of their steps is priced.
-constexpr int64_t most_priced_placements = 256;
+// The graph's rules look at every placement of every mesh dim, of one rank, too.
+bool has_few_placements(const Request& request, const Mesh& mesh) {
+  constexpr int64_t most_placements = 5'000;
+  int64_t placements = 1;
+  for (size_t m = 0; m < mesh.dims.size(); ++m)
+    placements = saturating_mul(placements, std::ssize(request.tensor.shape) + 2);
+  return placements <= most_placements;
+}
 
 Totals totals_of(const PlanQuestion& question, const LevelMap& levels,
                  const std::vector<Step>& steps) {
@@ -55,18 +59,13 @@ bool is_allowed(const PlanQuestion& question, const Mesh& mesh, const std::vecto
 }  // namespace
 
 std::vector<RulesAsked> rules_in_time(const Request& request, const Mesh& mesh) {
-  // PyTorch's rules place mesh dims of one rank, too.
-  int64_t placements = 1;
-  for (size_t m = 0; m < mesh.dims.size(); ++m)
-    placements = saturating_mul(placements, std::ssize(request.tensor.shape) + 2);
-  const bool few = placements <= most_placements;
+  const bool few = has_few_placements(request, mesh);
   std::vector<RulesAsked> rules;
   // Of other orders than the default one it is the graph that greedy asks.
   if (few || (is_default_order(request.src) && is_default_order(request.dst)))
     rules.push_back({PlannerKind::greedy, CostModel::dtensor});
   if (few) rules.push_back({PlannerKind::graph, CostModel::dtensor});
-  if (placements <= most_priced_placements && makes_sums(request))
-    rules.push_back({PlannerKind::graph, CostModel::topology});
+  if (few && makes_sums(request)) rules.push_back({PlannerKind::graph, CostModel::topology});
   return rules;
 }
 
@@ -83,6 +82,11 @@ void take_cheaper_rules(const PlanQuestion& question, const LevelMap& levels, St
   const Request& request = *question.request;
   if (question.options->one_reduction) return;
   const Mesh& mesh = levels.mesh();
+  const auto sums_may_be_made_sooner = [&] {
+    list.shortcuts.add(Shortcut::made_sums);
+    list.least_ps = 0;
+  };
+  if (makes_sums(request) && !has_few_placements(request, mesh)) sums_may_be_made_sooner();
   int64_t best_ps = totals_of(question, levels, list.steps).predicted_ps;
   for (const RulesAsked& one : rules_in_time(request, mesh)) {
     PlanOptions options = *question.options;
@@ -99,9 +103,7 @@ void take_cheaper_rules(const PlanQuestion& question, const LevelMap& levels, St
     best_ps = totals.predicted_ps;
     list.steps = std::move(other.steps);
     list.dst = std::move(other.dst);
-    if (!list.shortcuts.none() && !list.shortcuts.has(Shortcut::made_sums)) continue;
-    list.shortcuts.add(Shortcut::made_sums);
-    list.least_ps = 0;
+    if (makes_sums(request)) sums_may_be_made_sooner();
   }
 }
 

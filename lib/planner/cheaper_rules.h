@@ -24,8 +24,9 @@ struct RulesAsked {
 // Those of PyTorch's rules that plan such a question in a short time; none: all take seconds.
 [[nodiscard]] std::vector<RulesAsked> rules_in_time(const Request& request, const Mesh& mesh);
 
-// `list`: of plan_optimal, on one mesh. Keeps its bounds and what the search left out; a plan that
-// was proven is not any more where one is cheaper (Shortcut::made_sums).
+// `list`: of plan_optimal, on one mesh. Keeps its bounds and what the search left out. Where the
+// request makes sums and rules are cheaper, or take too long to be asked, the search's bound does
+// not hold of them: nothing is proven (Shortcut::made_sums).
 void take_cheaper_rules(const PlanQuestion& question, const LevelMap& levels, StepList& list);
 
 }  // namespace meshplan
