@@ -46,10 +46,8 @@ class AcrossSearch {
         dst_levels_(dst_levels),
         budget_(budget),
         ways_(ways),
-        sources_side_(question, levels, before_crossing(request_), true,
-                      ways.fetchers == Fetchers::all),
-        landings_side_(question, dst_levels, after_crossing(request_), false,
-                       ways.fetchers == Fetchers::all) {
+        sources_side_(question, levels, before_crossing(request_), true),
+        landings_side_(question, dst_levels, after_crossing(request_), false) {
     best_.predicted_ps = below_ps;
     best_.collectives = -1;
   }

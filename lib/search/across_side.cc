@@ -7,7 +7,6 @@
 #include "base/int_math.h"
 #include "search/edge_steps.h"
 #include "search/moves.h"
-#include "search/share_fetching.h"
 
 namespace meshplan {
 namespace {
@@ -17,13 +16,11 @@ constexpr size_t most_states = 2'000;
 
 }  // namespace
 
-Side::Side(const PlanQuestion& question, const LevelMap& levels, Request request, bool leads_away,
-           bool by_all)
+Side::Side(const PlanQuestion& question, const LevelMap& levels, Request request, bool leads_away)
     : question_(question),
       levels_(levels),
       request_(std::move(request)),
       leads_away_(leads_away),
-      by_all_(by_all),
       p_(make_problem(levels, question, request_, request_.dst)) {
   if (p_) p_->frozen.fill(0);
 }
@@ -83,13 +80,6 @@ Shortcuts Side::find(Stop& stop, int64_t below_ps, int64_t state_limit,
   stop.found = true;
   stop.ps = found.cost.ps;
   stop.steps = steps_of_edges(problem, found.edges, levels_.mesh().name);
-  if (by_all_) {
-    const int64_t limit = question_.options->max_memory_bytes;
-    const SharedFetching shared =
-        share_fetching(levels_, request, limit > 0 ? limit : INT64_MAX, stop.steps);
-    stop.ps -= shared.saved_ps;
-    budget.spend(shared.exchanges * mesh_size(levels_.mesh()) * priced_rank);
-  }
   return found.shortcuts;
 }
 

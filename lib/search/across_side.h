@@ -31,9 +31,8 @@ struct Stop {
 class Side {
  public:
   // `request`: on that mesh alone, its other end free. `leads_away`: from the request's source, not
-  // to its target. `by_all`: exchanges may be fetched by all (search/share_fetching.h).
-  Side(const PlanQuestion& question, const LevelMap& levels, Request request, bool leads_away,
-       bool by_all);
+  // to its target.
+  Side(const PlanQuestion& question, const LevelMap& levels, Request request, bool leads_away);
 
   [[nodiscard]] bool fits() const { return p_.has_value(); }
   // Bytes of the largest box of the end.
@@ -55,7 +54,6 @@ class Side {
   const LevelMap& levels_;
   Request request_;
   bool leads_away_;
-  bool by_all_;
   std::optional<PlanProblem> p_;
 };
 
