@@ -57,18 +57,18 @@ def compare(where, key, planned, counted, below=0):
         raise Complaint(key, f"{where}: {key} {planned}, counted {counted}")
 
 
-def groups_of_collective(run, part, meshes, ids):
+def groups_of_collective(run, part, meshes):
     """The ranks of each of its groups."""
     red = run.plan_reds[part["id"]]
     mesh = meshes[mesh_of_collective(red, part["step"])]
     coordinates = list(itertools.product(*(range(n) for n in mesh.shape)))
     inside = groups_by(coordinates, oracle.parts_of(red["steps"][part["step"]]["mesh_dims"], mesh))
     for copy in range(len(run.tensors[red["id"], 0].worlds)):
-        of_copy = [ids[mesh.name][p] for p in mesh.positions(copy)]
+        of_copy = mesh.ranks(copy)
         yield from ([of_copy[at] for at in group] for group in inside)
 
 
-def collectives_of(run, waves, levels, meshes, ids):
+def collectives_of(run, waves, levels, meshes):
     """wave -> what its collectives take one after another, their ranks, and the levels on which two
     ranks of a group meet."""
     beside = {}
@@ -77,7 +77,7 @@ def collectives_of(run, waves, levels, meshes, ids):
             continue
         taken, ranks, met = beside.get(waves[number], (0, set(), set()))
         for part in planned["parts"]:
-            groups = list(groups_of_collective(run, part, meshes, ids))
+            groups = list(groups_of_collective(run, part, meshes))
             ranks = ranks | {rank for group in groups for rank in group}
             met = met | {level_between(levels, one, other) for group in groups for one, other in itertools.combinations(group, 2)}
         beside[waves[number]] = (taken + 1000 * planned["predicted_ns"], ranks, met)
@@ -132,7 +132,7 @@ def mesh_of_collective(red, step):
     return before or red.get("src_mesh", red.get("mesh", "mesh"))
 
 
-def check_memory(run, waves, messages, ids_of_mesh):
+def check_memory(run, waves, messages, meshes):
     """Staging of every rank in every wave, boxes between steps with it, and the limits."""
     bundle, staged, always = run.bundle, {}, {}
 
@@ -144,10 +144,10 @@ def check_memory(run, waves, messages, ids_of_mesh):
     for number, planned in enumerate(bundle["rounds"]):
         if planned["op"] != "exchange":
             red = run.plan_reds[planned["parts"][0]["id"]]
-            mesh = mesh_of_collective(red, planned["parts"][0]["step"])
-            copies = len(run.tensors[red["id"], 0].worlds)
-            for rank in ids_of_mesh(mesh, copies):
-                stage(rank, waves[number], planned["staging_bytes"])
+            mesh = meshes[mesh_of_collective(red, planned["parts"][0]["step"])]
+            for copy in range(len(run.tensors[red["id"], 0].worlds)):
+                for rank in mesh.ranks(copy):
+                    stage(rank, waves[number], planned["staging_bytes"])
     for red in run.members:
         element = DTYPE_BYTES[red["tensor"]["dtype"]]
         boxes = [run.after((red["id"], 0), step)[1] for step in range(len(red["steps"]))]
@@ -178,7 +178,7 @@ def check_memory(run, waves, messages, ids_of_mesh):
             raise Complaint("limit", f"{bundle['id']} round {number}: {planned['messages']} messages")
 
 
-def ends_of(red, meshes, ids):
+def ends_of(red, meshes):
     """Of every copy that takes part: (rank -> box held, rank -> box wanted)."""
     source, target = (meshes[red.get(key, red.get("mesh", "mesh"))] for key in ("src_mesh", "dst_mesh"))
     shape = red["tensor"]["shape"]
@@ -186,7 +186,7 @@ def ends_of(red, meshes, ids):
               state_of_request(red["dst"], red.get("dst_order", []), target))
     for copy in range(len(source.copies) if source is target else 1):
         at = [held(state, shape, copy) for state in states]
-        yield [{ids[one.state.mesh.name][p]: box for p, box in zip(one.positions, one.boxes)} for one in at]
+        yield [dict(zip(one.ranks, one.boxes)) for one in at]
 
 
 def placed(box, shape):
@@ -195,7 +195,7 @@ def placed(box, shape):
     return found
 
 
-def must_move(members, meshes, ids):
+def must_move(members, meshes):
     """rank -> (bytes that must come in, bytes that only it has and another wants), over all members
     that have nothing pending, element by element."""
     crossing = {}
@@ -203,7 +203,7 @@ def must_move(members, meshes, ids):
         if any(p[0] == "P" for p in red["src"]):
             continue
         shape, weight = red["tensor"]["shape"], DTYPE_BYTES[red["tensor"]["dtype"]] * red.get("count", 1)
-        for have, want in ends_of(red, meshes, ids):
+        for have, want in ends_of(red, meshes):
             has = {rank: placed(box, shape) for rank, box in have.items()}
             wants = {rank: placed(box, shape) for rank, box in want.items()}
             holders = sum(a.astype(int) for a in has.values())
@@ -216,22 +216,22 @@ def must_move(members, meshes, ids):
     return crossing
 
 
-def least_ps(members, meshes, ids, levels):
+def least_ps(members, meshes, levels):
     """No schedule takes less: the busiest rank over all its links together."""
     speed = sum(level.mb_per_s for level in levels)
-    return max((Fraction(max(pair) * 10**6, speed) for pair in must_move(members, meshes, ids).values()), default=Fraction(0))
+    return max((Fraction(max(pair) * 10**6, speed) for pair in must_move(members, meshes).values()), default=Fraction(0))
 
 
 def pending(members):
     return any(p[0] == "P" for red in members for p in red["src"])
 
 
-def direct(members, meshes, ids, levels, whole):
+def direct(members, meshes, levels, whole):
     """The messages of one round in which every rank fetches what it lacks from the holders."""
     messages = {}
     for red in members:
         weight = DTYPE_BYTES[red["tensor"]["dtype"]] * red.get("count", 1)
-        for have, want in ends_of(red, meshes, ids):
+        for have, want in ends_of(red, meshes):
             pieces = one_phase(levels, {r: ((), b) for r, b in have.items()}, {r: ([()], b) for r, b in want.items()}, whole)
             for sender, receiver, _, box in pieces:
                 key = (0, sender, receiver)
@@ -239,13 +239,13 @@ def direct(members, meshes, ids, levels, whole):
     return messages
 
 
-def relayed(members, meshes, ids, levels):
+def relayed(members, meshes, levels):
     """The messages of two rounds: of every box that several ranks want each fetches a part of its
     own; then each sends its part to the others. Rounds of ranks that hold nothing before."""
     fetched, shared = {}, {}
     for red in members:
         weight = DTYPE_BYTES[red["tensor"]["dtype"]] * red.get("count", 1)
-        for have, want in ends_of(red, meshes, ids):
+        for have, want in ends_of(red, meshes):
             copies = {}
             for rank, box in want.items():
                 if rank in have:
@@ -278,13 +278,13 @@ def busiest(messages):
     return max(count.values(), default=0), max(staged.values(), default=0)
 
 
-def check_bound(plan, bundle, members, meshes, ids, levels):
+def check_bound(plan, bundle, members, meshes, levels):
     """Lower bound and prediction against what must move at least, and what one round of direct
     transfers takes."""
     totals, name = bundle["totals"], bundle["id"]
     if totals["lower_bound_ns"] > totals["predicted_ns"]:
         raise Complaint("bound", f"{name}: bound {totals['lower_bound_ns']} above {totals['predicted_ns']}")
-    least = least_ps(members, meshes, ids, levels)
+    least = least_ps(members, meshes, levels)
     if totals["predicted_ns"] * 1000 < least:
         raise Complaint("bound", f"{name}: predicted {totals['predicted_ns']} ns, at least {float(least) / 1000} are needed")
     if pending(members):
@@ -292,7 +292,7 @@ def check_bound(plan, bundle, members, meshes, ids, levels):
     copy, protocols = plan["topology"]["copy_mb_per_s"], plan["topology"].get("protocols", ())
     if not protocols and not plan["topology"].get("tables") and (totals["lower_bound_ns"] + 1) * 1000 < least:
         raise Complaint("bound", f"{name}: bound {totals['lower_bound_ns']} ns, {float(least) / 1000} must be taken")
-    ways = [direct(members, meshes, ids, levels, whole) for whole in (False, True)]
+    ways = [direct(members, meshes, levels, whole) for whole in (False, True)]
     for messages in ways:
         reached = price.rounded_ns(wave_ps(levels, messages, copy, protocols))
         if totals["lower_bound_ns"] > reached:
@@ -305,9 +305,9 @@ def check_bound(plan, bundle, members, meshes, ids, levels):
             raise Complaint("worse", f"{name}: predicted {totals['predicted_ns']} ns, one round of direct transfers takes {reached}")
 
 
-def check_relayed(plan, bundle, members, meshes, ids, levels):
+def check_relayed(plan, bundle, members, meshes, levels):
     """The lower bound against targets that pass on what they fetched, in one to six pieces."""
-    rounds = None if pending(members) else relayed(members, meshes, ids, levels)
+    rounds = None if pending(members) else relayed(members, meshes, levels)
     if rounds is None or not all(rounds):
         return False
     copy, protocols = plan["topology"]["copy_mb_per_s"], plan["topology"].get("protocols", ())
@@ -318,12 +318,12 @@ def check_relayed(plan, bundle, members, meshes, ids, levels):
     return True
 
 
-def must_fit(bundle, members, meshes, ids, levels):
+def must_fit(bundle, members, meshes, levels):
     """Whether tensors one by one, each in one round, keep to the bundle's limits."""
     for red in members:
         if pending([red]):
             return False
-        count, staged = busiest(direct([dict(red, count=1)], meshes, ids, levels, False))
+        count, staged = busiest(direct([dict(red, count=1)], meshes, levels, False))
         if count > bundle.get("max_messages", 1024) or 0 < bundle.get("max_staging_bytes", 2 << 30) < staged:
             return False
     return True

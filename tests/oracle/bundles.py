@@ -28,7 +28,6 @@ import listed_bundles
 import oracle
 import proofs
 import random_bundles
-from listed import ids_of
 from meaning import Complaint, meshes_of
 
 SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "schemas"
@@ -59,12 +58,12 @@ def check_refusal(meshplan, spec, answer, seen):
     if not named or not ("max_staging_bytes allows" in answer.err or "max_messages allows" in answer.err):
         raise Complaint("refused", f"exit 3 says {answer.err[:300]}")
     seen["refused"] += 1
-    meshes, _ = meshes_of(spec)
+    meshes = meshes_of(spec)
     levels = oracle.levels_of(json.loads(alone.out)["topology"])
     if spec.get("options", {}).get("max_memory_bytes", 0) > 0:
         return
     for bundle in named:
-        if bundle_figures.must_fit(bundle, members_of(spec, bundle), meshes, ids_of(spec), levels):
+        if bundle_figures.must_fit(bundle, members_of(spec, bundle), meshes, levels):
             raise Complaint("refused", f"its tensors fit one by one: {answer.err[:300]}")
 
 
@@ -137,17 +136,16 @@ def check_bundle(meshplan, spec, plan, bundle, path, slow):
         listed_bundles.bundle_csv_matches(document, ask.Answer([meshplan, *words, "--format", "csv"]).out)
         if any(part["transfers"] for r in document["rounds"][:1] for part in r["parts"][:1]):
             listed_bundles.check_one_rank(meshplan, words, document)
-    meshes, ids = meshes_of(spec)[0], ids_of(spec)
-    run, messages = listed_bundles.execute_bundle(spec, plan, bundle, document, meshes)
+    meshes = meshes_of(spec)
+    run, messages = listed_bundles.execute_bundle(plan, bundle, document, meshes)
     messages = {k: n for k, n in messages.items() if bundle["rounds"][k[0]]["op"] == "exchange"}
     waves, levels = [r["wave"] for r in document["rounds"]], oracle.levels_of(plan["topology"])
-    beside = bundle_figures.collectives_of(run, waves, levels, meshes, ids)
+    beside = bundle_figures.collectives_of(run, waves, levels, meshes)
     bundle_figures.check_rounds(plan, bundle, waves, messages, levels, beside)
-    bundle_figures.check_memory(run, waves, messages, lambda mesh, copies: [
-        ids[mesh][p] for k in range(copies) for p in meshes[mesh].positions(k)])
+    bundle_figures.check_memory(run, waves, messages, meshes)
     asked = next(b for b in spec["bundles"] if b["id"] == bundle["id"])
-    bundle_figures.check_bound(plan, bundle, members_of(spec, asked), meshes, ids, levels)
-    return bundle_figures.check_relayed(plan, bundle, members_of(spec, asked), meshes, ids, levels)
+    bundle_figures.check_bound(plan, bundle, members_of(spec, asked), meshes, levels)
+    return bundle_figures.check_relayed(plan, bundle, members_of(spec, asked), meshes, levels)
 
 
 def check_spec(meshplan, spec, number, seen):

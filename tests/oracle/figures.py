@@ -73,9 +73,8 @@ def step_ps(seen, copy_mb_per_s, protocols):
     unit = max((largest_unit(seen, members) for members in seen.groups), default=0) * size
     copied = max((copied_bytes(seen, members) for members in seen.groups), default=0)
     for members in seen.groups:
-        for positions in seen.copies:
-            ids = [int(seen.ids[positions[m]]) for m in members]
-            times.append(price.group_time(levels, seen.step["op"], ids, unit,
+        for ranks in seen.copies:
+            times.append(price.group_time(levels, seen.step["op"], [ranks[m] for m in members], unit,
                                           copied, copy_mb_per_s, protocols))
     return price.whole_ps(max(times))
 

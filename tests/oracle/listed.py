@@ -20,8 +20,8 @@ import tempfile
 import numpy as np
 
 import random_worlds
-from meaning import (Complaint, DTYPE_BYTES, count_of, held, meshes_of, rank_list,
-                     state_of_request, state_of_text)
+from meaning import (Complaint, DTYPE_BYTES, count_of, held, meshes_of, state_of_request,
+                     state_of_text)
 from oracle import levels_of
 from replay import PRIME, World, reduced
 from transfers import chunks_of, two_phases_in_stages
@@ -132,20 +132,6 @@ def named_specs():
              "dst_mesh": "serve", "src": ["P(sum)", "S(0)"], "dst": ["R"]}]}
 
 
-def ids_of(spec):
-    """Mesh name -> global ids by position in its universe."""
-    if "mesh" in spec:
-        return {"mesh": meshes_of(spec)[1]}
-    found = {}
-    for op in spec["meshes"]:
-        if "world" in op:
-            found[op["name"]] = rank_list(op.get("ranks"), op["world"])
-        else:
-            name = op.get("name") or op.get("dim") or "_".join(op["flatten"])
-            found[name] = found[op.get("of") or op["concatenate"][0]]
-    return found
-
-
 def sliced(flat, whole, box, offset):
     """The box in the flat buffer of `whole`, as an array that shares its memory."""
     widths = [high - low for low, high in whole]
@@ -232,8 +218,8 @@ def check_chunks(step, listed, levels, have, want, where):
 class Run:
     """One redistribution on every copy of its meshes."""
 
-    def __init__(self, spec, red, plan_red, meshes, seed):
-        self.red, self.plan_red, self.meshes, self.ids = red, plan_red, meshes, ids_of(spec)
+    def __init__(self, red, plan_red, meshes, seed):
+        self.red, self.plan_red, self.meshes = red, plan_red, meshes
         self.shape = plan_red["tensor"]["shape"]
         self.source = meshes[plan_red.get("src_mesh", plan_red.get("mesh", "mesh"))]
         self.crosses = "src_mesh" in plan_red and plan_red["src_mesh"] != plan_red["dst_mesh"]
@@ -242,13 +228,9 @@ class Run:
         self.worlds = [World(held(state, self.shape, k), seed + k) for k in range(copies)]
         self.buffers = self.of_worlds()
 
-    def ranks(self, at):
-        ids = self.ids[at.state.mesh.name]
-        return [ids[p] for p in at.positions]
-
     def of_worlds(self):
         return {rank: array.flatten() for world in self.worlds
-                for rank, array in zip(self.ranks(world.held), world.arrays)}
+                for rank, array in zip(world.held.ranks, world.arrays)}
 
     def step(self, number, listed, levels=None):
         """Executes the step's rows; with levels it also looks at the chunks of a crossing."""
@@ -257,10 +239,10 @@ class Run:
         mesh = self.meshes[planned["mesh"]] if "mesh" in planned else self.worlds[0].held.state.mesh
         state = state_of_text(planned["state"], mesh)
         after = [held(state, self.shape, k) for k in range(len(self.worlds))]
-        boxes = {rank: box for at in after for rank, box in zip(self.ranks(at), at.boxes)}
+        boxes = {rank: box for at in after for rank, box in zip(at.ranks, at.boxes)}
         if levels and self.worlds[0].held.state.mesh is not mesh and planned.get("chunks", 1) > 1:
             before = self.worlds[0].held
-            have = {rank: ((), box) for rank, box in zip(self.ranks(before), before.boxes)}
+            have = {rank: ((), box) for rank, box in zip(before.ranks, before.boxes)}
             check_chunks(planned, listed, levels, have, {rank: ([()], box) for rank, box in boxes.items()}, where)
         element = DTYPE_BYTES[self.red["dtype"]]
         wide = listed["reduce_op"] and listed["op"] != "to_partial"
@@ -269,7 +251,7 @@ class Run:
         for world, at in zip(self.worlds, after):
             world.held = at
             world.arrays = [self.buffers[rank].reshape([high - low for low, high in box])
-                            for rank, box in zip(self.ranks(at), at.boxes)]
+                            for rank, box in zip(at.ranks, at.boxes)]
             world.check(where)
 
 
@@ -319,7 +301,7 @@ def check_spec(meshplan, spec, name, seen):
             raise Complaint("transfers", f"exit {code}: {err}")
         document = json.loads(text)
         csv_matches(document, answer(meshplan, "transfers", planned, "--format", "csv")[1])
-    meshes, _ = meshes_of(spec)
+    meshes = meshes_of(spec)
     planned_by_id = {r["id"]: r for r in plan["redistributions"]}
     if [r["id"] for r in document["redistributions"]] != list(planned_by_id):
         raise Complaint("transfers", "the redistributions are not those of the plan, in order")
@@ -329,7 +311,7 @@ def check_spec(meshplan, spec, name, seen):
                 raise Complaint("transfers", f"{red['id']} repeats {red['same_as']}")
             seen.add("repeat")
             continue
-        run = Run(spec, red, planned_by_id[red["id"]], meshes, 1000 * number)
+        run = Run(red, planned_by_id[red["id"]], meshes, 1000 * number)
         if len(red["steps"]) != len(run.plan_red["steps"]):
             raise Complaint("transfers", f"{red['id']} has {len(red['steps'])} steps")
         for index, step in enumerate(red["steps"]):

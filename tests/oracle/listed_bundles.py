@@ -39,9 +39,9 @@ def one_part_a_member(planned, members):
 class BundleRun:
     """A bundle by the rows of its rounds: every tensor of every member has data of its own."""
 
-    def __init__(self, spec, plan, bundle, meshes):
+    def __init__(self, plan, bundle, meshes):
         members = members_named(plan, bundle)
-        self.spec, self.meshes, self.bundle = spec, meshes, {**bundle, "rounds": [one_part_a_member(r, members) for r in bundle["rounds"]]}
+        self.meshes, self.bundle = meshes, {**bundle, "rounds": [one_part_a_member(r, members) for r in bundle["rounds"]]}
         self.plan_reds = {r["id"]: r for r in plan["redistributions"]}
         for red in list(self.plan_reds.values()):
             if "same_as" in red:
@@ -50,7 +50,7 @@ class BundleRun:
         self.tensors = {}
         for number, red in enumerate(self.members):
             for k in range(red.get("count", 1)):
-                self.tensors[red["id"], k] = Run(spec, {"dtype": red["tensor"]["dtype"], **red}, red, meshes,
+                self.tensors[red["id"], k] = Run({"dtype": red["tensor"]["dtype"], **red}, red, meshes,
                                                  100_000 * number + 100 * k)
         # (id, tensor) -> state -> rank -> buffer, and which elements of it were written.
         self.states = {key: {0: run.buffers} for key, run in self.tensors.items()}
@@ -62,10 +62,7 @@ class BundleRun:
         mesh = self.meshes[planned["mesh"]] if "mesh" in planned else run.worlds[0].held.state.mesh
         state = state_of_text(planned["state"], mesh)
         at = [held(state, run.shape, k) for k in range(len(run.worlds))]
-        return at, {rank: box for one in at for rank, box in zip([self.ids(one, p) for p in one.positions], one.boxes)}
-
-    def ids(self, at, position):
-        return self.tensors[self.members[0]["id"], 0].ids[at.state.mesh.name][position]
+        return at, {rank: box for one in at for rank, box in zip(one.ranks, one.boxes)}
 
     def wave(self, parts):
         """All rows of a wave read what was there before it, but those of its local steps."""
@@ -159,18 +156,14 @@ class BundleRun:
             at, _ = self.after(key, last - 1)
             for world, one in zip(run.worlds, at):
                 world.held = one
-                world.arrays = [self.states[key][last][self.ids_of(run, one, p)].reshape([high - low for low, high in box])
-                                for p, box in zip(one.positions, one.boxes)]
+                world.arrays = [self.states[key][last][rank].reshape([high - low for low, high in box])
+                                for rank, box in zip(one.ranks, one.boxes)]
                 world.check(where)
 
-    @staticmethod
-    def ids_of(run, at, position):
-        return run.ids[at.state.mesh.name][position]
 
-
-def execute_bundle(spec, plan, bundle, document, meshes):
+def execute_bundle(plan, bundle, document, meshes):
     """Runs the rows wave by wave; returns the run and the messages: (round, from, to) -> bytes."""
-    run, messages = BundleRun(spec, plan, bundle, meshes), {}
+    run, messages = BundleRun(plan, bundle, meshes), {}
     rounds = document["rounds"]
     if [r["round"] for r in rounds] != list(range(len(rounds))):
         raise Complaint("bundle", "the rounds are not in order")
@@ -254,8 +247,8 @@ def check_bundle(meshplan, spec, name):
                 raise Complaint("transfers", f"{name}: exit {code}: {err}")
             document = json.loads(text)
             bundle_csv_matches(document, answer(meshplan, *words, "--format", "csv")[1])
-            meshes, _ = meshes_of(spec)
-            execute_bundle(spec, plan, bundle, document, meshes)
+            meshes = meshes_of(spec)
+            execute_bundle(plan, bundle, document, meshes)
             check_one_rank(meshplan, words, document)
         code, text, err = answer(meshplan, "run", planned)
         if code != 0 or ", 0 wrong" not in text:

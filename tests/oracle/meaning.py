@@ -8,6 +8,7 @@ of a mesh dim: `size` values with `tail` ranks inside each, so that the whole di
 b:(1)3 of it is (3, 2).
 """
 import itertools
+import math
 import re
 from dataclasses import dataclass, field
 
@@ -29,10 +30,12 @@ class Complaint(Exception):
 
 @dataclass
 class Mesh:
-    """`offsets` per dim: what each coordinate adds to a position; `copies`: base positions."""
+    """`offsets` per dim: what each coordinate adds to a position; `copies`: base positions; `ids`:
+    global ranks by position, of all the mesh's universe."""
     name: str
     dims: list
     offsets: list
+    ids: list
     copies: list = field(default_factory=list)
 
     @property
@@ -46,9 +49,14 @@ class Mesh:
             total = total[..., None] + np.asarray(offsets, dtype=np.int64)
         return (total + self.copies[copy]).reshape(-1)
 
+    def ranks(self, copy=0):
+        """Global ranks in row-major order of the coordinates."""
+        return [self.ids[p] for p in self.positions(copy)]
 
-def with_copies(mesh, world):
-    """The copies of a mesh in its world: translations that cover every position once."""
+
+def with_copies(mesh):
+    """The copies of a mesh in its universe: translations that cover every position once."""
+    world = len(mesh.ids)
     mesh.copies = [0]
     base = np.sort(mesh.positions())
     left = np.ones(world, dtype=bool)
@@ -57,7 +65,7 @@ def with_copies(mesh, world):
         first = int(np.argmax(left))
         members = base + first
         if members[-1] >= world or not left[members].all():
-            raise Complaint("mesh", f"the copies of {mesh.name} do not cover its world")
+            raise Complaint("mesh", f"the copies of {mesh.name} do not cover its universe")
         left[members] = False
         mesh.copies.append(first)
     return mesh
@@ -93,31 +101,29 @@ def joined(parts):
 
 
 def meshes_of(spec):
-    """(meshes by name, global ids by position) of a spec."""
+    """The meshes of a spec, by name."""
     if "mesh" in spec:
         made = spec["mesh"]
-        root = Mesh("mesh", [d["name"] for d in made["dims"]], row_major(made["dims"]))
-        world = int(np.prod(root.shape))
-        return {"mesh": with_copies(root, world)}, rank_list(made.get("ranks"), world)
-    meshes, ids, world = {}, [], 0
+        offsets = row_major(made["dims"])
+        ids = rank_list(made.get("ranks"), math.prod(len(o) for o in offsets))
+        return {"mesh": with_copies(Mesh("mesh", [d["name"] for d in made["dims"]], offsets, ids))}
+    meshes = {}
     for op in spec["meshes"]:
         if "world" in op:
-            world = op["world"]
-            dims = op.get("dims", [{"name": op["name"], "size": world}])
-            ids = rank_list(op.get("ranks"), world)
-            mesh = Mesh(op["name"], [d["name"] for d in dims], row_major(dims))
+            dims = op.get("dims", [{"name": op["name"], "size": op["world"]}])
+            mesh = Mesh(op["name"], [d["name"] for d in dims], row_major(dims), rank_list(op.get("ranks"), op["world"]))
         elif "concatenate" in op:
             parts = [meshes[name] for name in op["concatenate"]]
-            mesh = Mesh(op["name"], sum((p.dims for p in parts), []), sum((p.offsets for p in parts), []))
+            mesh = Mesh(op["name"], sum((p.dims for p in parts), []), sum((p.offsets for p in parts), []), parts[0].ids)
         else:
             of = meshes[op["of"]]
             at = {name: offsets for name, offsets in zip(of.dims, of.offsets)}
             if "slice" in op or "transpose" in op:
                 kept = op.get("slice") or op["transpose"]
-                mesh = Mesh(op["name"], list(kept), [at[k] for k in kept])
+                mesh = Mesh(op["name"], list(kept), [at[k] for k in kept], of.ids)
             elif "flatten" in op:
                 dim = op.get("dim", "_".join(op["flatten"]))
-                mesh = Mesh(op.get("name", dim), [dim], [joined([at[k] for k in op["flatten"]])])
+                mesh = Mesh(op.get("name", dim), [dim], [joined([at[k] for k in op["flatten"]])], of.ids)
             else:
                 cut = at[op["unflatten"]]
                 pieces, inner = [], len(cut)
@@ -126,9 +132,9 @@ def meshes_of(spec):
                     pieces.append([cut[i * inner] for i in range(size)])
                 where = of.dims.index(op["unflatten"])
                 mesh = Mesh(op["name"], of.dims[:where] + op["dims"] + of.dims[where + 1:],
-                            of.offsets[:where] + pieces + of.offsets[where + 1:])
-        meshes[mesh.name] = with_copies(mesh, world)
-    return meshes, ids
+                            of.offsets[:where] + pieces + of.offsets[where + 1:], of.ids)
+        meshes[mesh.name] = with_copies(mesh)
+    return meshes
 
 
 # ---- states ---------------------------------------------------------------------------------
@@ -277,7 +283,7 @@ class Held:
     in the pending reduction, and which ranks reduce together."""
     state: State
     shape: tuple
-    positions: np.ndarray
+    ranks: list
     coordinates: list
     boxes: list
     pending: list
@@ -295,7 +301,7 @@ def held(state, shape, copy=0):
             cache[key] = box_of(state, shape, c)
         boxes.append(cache[key])
     pending = [tuple(p.of(c) for p in live) for c in coordinates]
-    return Held(state, tuple(shape), state.mesh.positions(copy), coordinates, boxes, pending)
+    return Held(state, tuple(shape), state.mesh.ranks(copy), coordinates, boxes, pending)
 
 
 # ---- boxes ----------------------------------------------------------------------------------

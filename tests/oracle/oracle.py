@@ -4,8 +4,6 @@
 """
 import itertools
 
-import numpy as np
-
 import figures
 from meaning import (Complaint, DTYPE_BYTES, Part, box_of, count_of, held, meshes_of,
                      state_of_request, state_of_text)
@@ -71,10 +69,9 @@ def check_target(red, spec_red, mesh, shape, last):
 class StepSeen:
     """One step as data: who talks, what is held before and after, what was sent."""
 
-    def __init__(self, step, red, before, after, ids, levels):
-        self.step, self.red, self.before, self.after = step, red, before, after
-        self.ids, self.levels = ids, levels
-        self.copies = [before.state.mesh.positions(i) for i in range(len(before.state.mesh.copies))]
+    def __init__(self, step, red, before, after, levels):
+        self.step, self.red, self.before, self.after, self.levels = step, red, before, after, levels
+        self.copies = [before.state.mesh.ranks(i) for i in range(len(before.state.mesh.copies))]
         self.all_pieces = []
         self.pieces, self.phases, self.groups, self.crossing = [], 1, [], before.state.mesh is not after.state.mesh
         self.reduces = False
@@ -83,7 +80,7 @@ class StepSeen:
 
 def run_exchange(world, seen, table, where):
     """have and want of an exchange, its pieces by the rules, and the data moved by them."""
-    step, before, after, ids = seen.step, seen.before, seen.after, seen.ids
+    step, before, after = seen.step, seen.before, seen.after
     if seen.crossing:
         old, new = pending_sub_axes(before.state, table[0]), pending_sub_axes(after.state, table[1])
         gone, kept = old, {}
@@ -98,13 +95,13 @@ def run_exchange(world, seen, table, where):
     check_reduction(step, gone, where)
     seen.reduces = bool(gone)
     order = sorted_sub_axes(old)
-    have = {int(ids[p]): (tuple(a.of(c) for a in order), box)
-            for p, c, box in zip(before.positions, before.coordinates, before.boxes)}
+    have = {rank: (tuple(a.of(c) for a in order), box)
+            for rank, c, box in zip(before.ranks, before.coordinates, before.boxes)}
     keys = sorted({h[0] for h in have.values()})
     want = {}
-    for p, c, box in zip(after.positions, after.coordinates, after.boxes):
+    for rank, c, box in zip(after.ranks, after.coordinates, after.boxes):
         mine = [k for k in keys if all(a not in kept or v == a.of(c) for a, v in zip(order, k))]
-        want[int(ids[p])] = (mine, box)
+        want[rank] = (mine, box)
     if step.get("phases", 1) == 2 and gone:
         raise Complaint("step", f"{where}: a reducing exchange in two phases")
     seen.phases = step.get("phases", 1)
@@ -116,10 +113,10 @@ def run_exchange(world, seen, table, where):
     seen.all_pieces = [phases]
     if not seen.crossing:
         for other in seen.copies[1:]:
-            there = {int(ids[p]): int(ids[q]) for p, q in zip(before.positions, other)}
+            there = dict(zip(before.ranks, other))
             moved = [{there[r]: x for r, x in held_by.items()} for held_by in (have, want)]
             seen.all_pieces.append(phases_of(seen, *moved))
-    return move_pieces(world, after, ids, seen.pieces, gone, have, want, where)
+    return move_pieces(world, after, seen.pieces, gone, have, want, where)
 
 
 def phases_of(seen, have, want):
@@ -144,14 +141,14 @@ def check_shifts(seen, where):
         raise Complaint("step", f"{where}: {chunks} chunks of {seen.number_of_stages} stages")
 
 
-def run_step(world, step, red, meshes, ids, levels, where):
+def run_step(world, step, red, meshes, levels, where):
     """Moves the data of one step; gives what it saw."""
     before = world.held
     mesh = meshes[step["mesh"]] if "mesh" in step else before.state.mesh
     state = state_of_text(step["state"], mesh)
     shape = red["tensor"]["shape"]
     after = held(state, shape)
-    seen = StepSeen(step, red, before, after, ids, levels)
+    seen = StepSeen(step, red, before, after, levels)
     op = step["op"]
     if seen.crossing:
         if op != "exchange":
@@ -176,7 +173,7 @@ def run_step(world, step, red, meshes, ids, levels, where):
     return seen
 
 
-def check_redistribution(spec_red, red, meshes, ids, levels, seed):
+def check_redistribution(spec_red, red, meshes, levels, seed):
     """Replays one redistribution; gives what its steps were seen to do."""
     shape = red["tensor"]["shape"]
     source = meshes[red.get("src_mesh", red.get("mesh"))]
@@ -195,15 +192,14 @@ def check_redistribution(spec_red, red, meshes, ids, levels, seed):
     steps = []
     for number, step in enumerate(red["steps"]):
         where = f"{red['id']} step {number} ({step['op']})"
-        steps.append(run_step(world, step, red, meshes, ids, levels, where))
+        steps.append(run_step(world, step, red, meshes, levels, where))
     check_target(red, spec_red, target, shape, world.held.state)
     return steps
 
 
 def check_plan(spec, plan):
     """Complaints about a plan of a spec: one a redistribution at most, and one of the totals."""
-    meshes, ids = meshes_of(spec)
-    ids = np.asarray(ids)
+    meshes = meshes_of(spec)
     levels = levels_of(plan["topology"])
     complaints, full, counted = [], {}, {}
     specs = {r["id"]: r for r in spec["redistributions"]}
@@ -213,7 +209,7 @@ def check_plan(spec, plan):
         try:
             if spec_red.get("count", 1) != red["count"]:
                 raise Complaint("count", f"{red['id']}: count {red['count']} is not the spec's")
-            steps = check_redistribution(spec_red, full[red["id"]], meshes, ids, levels, number)
+            steps = check_redistribution(spec_red, full[red["id"]], meshes, levels, number)
             counted[red["id"]] = figures.check_steps(plan, full[red["id"]], steps)
         except Complaint as complaint:
             complaints.append((red["id"], complaint.kind, str(complaint)))

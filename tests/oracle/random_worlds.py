@@ -11,6 +11,7 @@ PRESETS = ["a100", "b200", "b300", "gb200-nvl64", "gb200-nvl72", "gb300-nvl72", 
 MOST_RANKS = 96
 MOST_ELEMENTS = 1500
 FIVE_DIMS_ONE_IN = 32  # seeds
+OTHER_UNIVERSES_ONE_IN = 2  # of those where they are possible
 MOST_RANKS_OF_FIVE = 32
 
 
@@ -45,43 +46,22 @@ def global_ranks(rng, world):
     return [start + i for start in starts for i in range(block)]
 
 
-class Meshes:
-    """The mesh part of a spec, and per mesh its dims as (name, offsets in the rank map)."""
+class Universe:
+    """A root mesh and views of it, in a spec's operations; `views`: of each its dims as (name, offsets
+    in the rank map)."""
 
-    def __init__(self, rng, five=False):
+    def __init__(self, rng, name, letters, sizes, ranks):
         self.rng = rng
-        sizes = sizes_of(rng, five)
         self.world = math.prod(sizes)
-        dims = [{"name": "abcde"[i], "size": n} for i, n in enumerate(sizes)]
-        self.views, stride = {}, 1
-        root = []
+        self.ranks = ranks or list(range(self.world))
+        dims, root, stride = [{"name": letters[i], "size": n} for i, n in enumerate(sizes)], [], 1
         for dim in reversed(dims):
             root.insert(0, (dim["name"], [i * stride for i in range(dim["size"])]))
             stride *= dim["size"]
-        ranks = global_ranks(rng, self.world)
-        self.simple = rng.random() < 0.45
-        if self.simple:
-            mesh = {"dims": dims}
-            flattened = []
-            for _ in range(rng.choice([0, 0, 1, 2])):
-                names = [d["name"] for d in dims if rng.random() < 0.6]
-                if len(names) > 1 and names not in [f["dims"] for f in flattened]:
-                    flattened.append({"dims": names})
-            if flattened:
-                mesh["flattened"] = flattened
-            if ranks is not None:
-                mesh["ranks"] = ranks
-            self.part = {"mesh": mesh}
-            self.views["mesh"] = root
-            return
-        first = {"name": "w", "world": self.world, "dims": dims}
+        self.views = {name: root}
+        self.operations = [{"name": name, "world": self.world, "dims": dims}]
         if ranks is not None:
-            first["ranks"] = ranks
-        self.operations = [first]
-        self.views["w"] = root
-        for number in range(rng.choice([0, 1, 2, 3, 4])):
-            self.add_view(f"v{number}")
-        self.part = {"meshes": self.operations}
+            self.operations[0]["ranks"] = ranks
 
     def add_view(self, name):
         rng = self.rng
@@ -128,6 +108,55 @@ class Meshes:
     def made(self, operation, dims):
         self.operations.append(operation)
         self.views[operation["name"]] = dims
+
+
+def in_simple_form(rng, universe):
+    """The mesh part of a spec whose only mesh is the root, some of its dims flattened."""
+    (root,) = universe.operations
+    mesh = {key: root[key] for key in ("dims", "ranks") if key in root}
+    flattened = []
+    for _ in range(rng.choice([0, 0, 1, 2])):
+        names = [d["name"] for d in root["dims"] if rng.random() < 0.6]
+        if len(names) > 1 and names not in [f["dims"] for f in flattened]:
+            flattened.append({"dims": names})
+    if flattened:
+        mesh["flattened"] = flattened
+    return {"mesh": mesh}
+
+
+def universe_of(rng, five):
+    """(the mesh part of a spec, its universe)."""
+    sizes = sizes_of(rng, five)
+    ranks = global_ranks(rng, math.prod(sizes))
+    if rng.random() < 0.45:
+        universe = Universe(rng, "mesh", "abcde", sizes, ranks)
+        return in_simple_form(rng, universe), universe
+    universe = Universe(rng, "w", "abcde", sizes, ranks)
+    for number in range(rng.choice([0, 1, 2, 3, 4])):
+        universe.add_view(f"v{number}")
+    return {"meshes": universe.operations}, universe
+
+
+def ranks_beside(rng, first, world):
+    """Global ranks of another universe: behind the first one's, among them, or here and there."""
+    kind = rng.randrange(6)
+    if kind == 0:
+        return None
+    if kind == 1:
+        start = max(first) + 1 + rng.choice([0, 0, 1, 5])
+    elif kind == 2:
+        start = rng.randrange(max(first) + 1)
+    elif kind == 3 and world <= len(first):
+        return rng.sample(first, world)
+    elif kind == 4 and world <= len(first):
+        start = rng.randrange(len(first) - world + 1)
+        return first[start:start + world]
+    else:
+        return rng.sample(range(max(first) + world + 1), world)
+    ranks = list(range(start, start + world))
+    if rng.random() < 0.3:
+        rng.shuffle(ranks)
+    return ranks
 
 
 def descending(dims):
@@ -207,30 +236,69 @@ def side_of(rng, red, key, dims, rank, pending):
         red[key] = {d[0]: p for d, p in zip(dims, red[key])}
 
 
-def redistribution_of(rng, number, meshes, planner):
-    red = {"id": f"r{number}", "tensor": {"shape": shape_of(rng), "dtype": rng.choice(DTYPES)}}
-    views = list(meshes.views)
+def redistribution_of(rng, number, universe, planner):
+    red = {"id": f"r{number}", "tensor": tensor_of(rng)}
+    views = list(universe.views)
     source = target = rng.choice(views)
     if len(views) > 1 and planner == "optimal" and rng.random() < 0.35:
         source, target = rng.choice(views), rng.choice(views)
     if source != target:
         red["src_mesh"], red["dst_mesh"] = source, target
-    elif not meshes.simple:
+    elif source != "mesh":
         red["mesh"] = source
+    return asked_of(rng, red, universe.views[source], universe.views[target], source == target)
+
+
+def tensor_of(rng):
+    return {"shape": shape_of(rng), "dtype": rng.choice(DTYPES)}
+
+
+def asked_of(rng, red, source, target, one_mesh):
+    """The redistribution with its states; source, target: the dims of its meshes."""
     rank = len(red["tensor"]["shape"])
     floating = "float" in red["tensor"]["dtype"]
     op = rng.choice(["sum", "sum", "sum"] + [op for op in OPS if floating or op != "avg"])
     pending = rng.choice([[], [op], ["sum", "avg"] if floating and op in ("sum", "avg") else [op]])
-    kept = pending if pending and rng.random() < (0.3 if source == target else 0.05) else []
-    side_of(rng, red, "src", meshes.views[source], rank, pending)
-    side_of(rng, red, "dst", meshes.views[target], rank, kept)
-    if rng.random() < 0.1 and source == target:
+    kept = pending if pending and rng.random() < (0.3 if one_mesh else 0.05) else []
+    side_of(rng, red, "src", source, rank, pending)
+    side_of(rng, red, "dst", target, rank, kept)
+    if rng.random() < 0.1 and one_mesh:
         red["direction"] = "backward"
     if pending and floating and rng.random() < 0.2:
         red["reduce_dtype"] = rng.choice(["float64", "float32"])
     if rng.random() < 0.2:
         red["count"] = rng.randrange(1, 50)
     return red
+
+
+def slow_links(rng):
+    """Hosts whose links outside are so slow that even small tensors go in two phases."""
+    inside = {"ranks": rng.choice([2, 3, 4, 4, 5, 8]), "mb_per_s": rng.choice([20, 100, 400]), "latency_ns": rng.choice([0, 10, 1000])}
+    outside = {"ranks": 1 << 20, "mb_per_s": rng.choice([1, 10]), "latency_ns": rng.choice([0, 10, 1000])}
+    for level in (inside, outside):
+        if rng.random() < 0.3:
+            level["per_peer_ns"] = rng.choice([1, 50, 500, 3000])
+    if rng.random() < 0.3:
+        outside["peer_mb_per_s"] = rng.choice([1, 3])
+    return {"levels": [inside, outside]}
+
+
+def add_universes(rng, spec, first):
+    """One or two more universes, and redistributions between meshes of different ones."""
+    if rng.random() < 0.4:
+        spec["topology"] = slow_links(rng)
+    universes = [first]
+    for name, letters in (("t", "klmno"), ("u", "pqrst"))[:rng.choice([1, 1, 2])]:
+        sizes = sizes_of(rng, False)
+        other = Universe(rng, name, letters, sizes, ranks_beside(rng, first.ranks, math.prod(sizes)))
+        for number in range(rng.choice([0, 0, 1, 2])):
+            other.add_view(f"{name}{number}")
+        universes.append(other)
+        spec["meshes"] += other.operations
+    for _ in range(rng.choice([1, 2, 3])):
+        source, target = (rng.choice(list(u.views.items())) for u in rng.sample(universes, 2))
+        red = {"id": f"r{len(spec['redistributions'])}", "tensor": tensor_of(rng), "src_mesh": source[0], "dst_mesh": target[0]}
+        spec["redistributions"].append(asked_of(rng, red, source[1], target[1], False))
 
 
 def add_protocols(rng, topology):
@@ -301,7 +369,7 @@ def topology_of(rng):
 
 def spec_of(seed):
     rng = random.Random(seed)
-    meshes = Meshes(rng, seed % FIVE_DIMS_ONE_IN == FIVE_DIMS_ONE_IN - 1)
+    part, universe = universe_of(rng, seed % FIVE_DIMS_ONE_IN == FIVE_DIMS_ONE_IN - 1)
     planner = rng.choice(["optimal"] * 6 + ["greedy", "graph"])
     options = {}
     if planner != "optimal" or rng.random() < 0.2:
@@ -315,8 +383,8 @@ def spec_of(seed):
         options["max_memory_bytes"] = rng.choice([64, 500, 4000, 40000])
     if rng.random() < 0.15:
         options["one_reduction"] = True
-    spec = {"schema": "meshplan/spec/1", **meshes.part,
-            "redistributions": [redistribution_of(rng, i, meshes, planner)
+    spec = {"schema": "meshplan/spec/1", **part,
+            "redistributions": [redistribution_of(rng, i, universe, planner)
                                 for i in range(rng.choice([2, 3, 4]))]}
     if rng.random() < 0.85:
         spec["topology"] = topology_of(rng)
@@ -327,4 +395,6 @@ def spec_of(seed):
         asked = again.choice(spec["redistributions"])
         name = f"r{len(spec['redistributions'])}"
         spec["redistributions"].append(dict(asked, id=name, count=again.randrange(1, 40)))
+    if seed % OTHER_UNIVERSES_ONE_IN == 0 and planner == "optimal" and "meshes" in spec:
+        add_universes(random.Random(f"universes {seed}"), spec, universe)
     return spec

@@ -206,24 +206,23 @@ def sent_data(world, old, got, sender, contribution, box):
     return next(data for held, data in got[sender, contribution] if held == box)
 
 
-def move_pieces(world, after, ids, pieces, gone, have, want, where):
+def move_pieces(world, after, pieces, gone, have, want, where):
     """An exchange: every rank makes its new box of its own data and of the pieces sent to it."""
     before = world.held
-    old = {int(ids[p]): r for r, p in enumerate(before.positions)}
+    old = {rank: i for i, rank in enumerate(before.ranks)}
     got = {}
     for sender, receiver, contribution, box in pieces:
         data = sent_data(world, old, got, sender, contribution, box)
         got.setdefault((receiver, contribution), []).append((box, data))
     op, scale = (combined_op(gone.values()), avg_scale(gone)) if gone else (None, 1)
     arrays = []
-    for rank, position in enumerate(after.positions):
-        me = int(ids[position])
+    for me, box in zip(after.ranks, after.boxes):
         made = []
         for contribution in want[me][0]:
             sources = got.get((me, contribution), [])
             if me in old and contribution == have[me][0]:
                 sources = sources + [(before.boxes[old[me]], world.arrays[old[me]])]
-            made.append(filled(after.boxes[rank], sources, where))
+            made.append(filled(box, sources, where))
         arrays.append(reduced(op, made, scale) if gone else made[0])
     return arrays
 

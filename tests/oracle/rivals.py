@@ -33,7 +33,7 @@ def largest(state, shape):
 
 def keeps_to_the_default_limit(spec, red):
     """Whether no state on the way is larger per rank than the larger of source and target."""
-    mesh = meshes_of(spec)[0][red["mesh"]]
+    mesh = meshes_of(spec)[red["mesh"]]
     shape = red["tensor"]["shape"]
     states = [state_of_text(step["state"], mesh) for step in red["steps"]]
     ends = [state_of_request(red["src"], red["src_order"], mesh), *states[-1:]]
