@@ -93,6 +93,8 @@ Request Side::request_of(const Stop& stop) const {
 PlanProblem Side::problem_of(const Request& request) const {
   auto problem = make_problem(levels_, question_, request, request.dst);
   MESHPLAN_CHECK(problem.has_value(), "a state of a search does not fit into one");
+  // With one_reduction what is still pending is the crossing's to reduce, and nothing is before.
+  if (leads_away_ && problem->target.pending != 0) problem->source_pending = 0;
   return *std::move(problem);
 }
 

@@ -2,6 +2,7 @@
 // tests/planner/bounds_across_test.cc holds against every way there is.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "cost/step_cost.h"
@@ -49,6 +50,37 @@ Asked ask(const Request& request, int64_t max_memory_bytes) {
 }
 
 }  // namespace
+
+TEST_CASE("with one_reduction what the crossing reduces is reduced by no step before it") {
+  // To reduce b, make its sums again and cross with them took least: seed 1206574 of the oracle, refused as two reductions.
+  MeshTable table;
+  REQUIRE(add_root(table, "train", 48, {}, {{"a", 2}, {"b", 8}, {"c", 3}}).ok());
+  REQUIRE(add_root(table, "serve", 2, {49, 50}, {{"k", 2}}).ok());
+  Topology topology;
+  topology.levels = {{"inside", 3, 10'000, 0, 0}, {"outside", 9, 5'000, 1'000, 500}};
+  topology.levels[1].switch_mb_per_s = 70'000;
+  Protocol slow;
+  slow.name = "slow";
+  slow.base_ns = 14'000;
+  slow.switch_ns = 1;
+  slow.levels = {{3'400, 500, 0, 500}, {3'400, 10'000, 0, 500}};
+  topology.protocols = {slow};
+  const std::vector<int64_t> sizes{2, 8, 3};
+  for (const char* src : {"P(sum)P(sum)S(0)", "P(sum)P(sum)R", "P(sum)S(0)P(sum)", "RP(sum)S(0)"}) {
+    CAPTURE(src);
+    Request request;
+    request.dst_mesh = 1;
+    request.tensor = {{5}, DType::int64};
+    request.src = *parse_state(src, sizes, 1);
+    request.dst = *parse_state("S(0)", std::vector<int64_t>{2}, 1);
+    PlanOptions options;
+    options.one_reduction = true;
+    options.max_memory_bytes = -1;
+    const auto list = plan_optimal({&table, &topology, &request, &options});
+    REQUIRE(list.ok());
+    CHECK(std::count_if(list->steps.begin(), list->steps.end(), [](const Step& step) { return step.reduce_op.has_value(); }) == 1);
+  }
+}
 
 TEST_CASE("the least peak that a refusal names is one that a plan has, and none is below it") {
   for (const char* src : {"S(0)S(1)", "RR", "P(sum)S(0)", "RS(0)", "P(sum)P(sum)"}) {
