@@ -116,10 +116,8 @@ ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
   made.cost = price_exchange(q);
   const bool shares = has_copies(landing, dst_mesh);
   const bool by_all = ways.fetchers == Fetchers::all;
-  // On the way to a target finer shards do as well.
-  const bool ends = landing == landing_of(request);
-  const bool helps = shares || (by_all && made.cost.uneven && ends);
-  const bool laps_help = by_all && made.cost.held_up && ends && crosses;
+  const bool helps = shares || (by_all && made.cost.uneven);
+  const bool laps_help = by_all && made.cost.held_up && crosses;
   const int64_t least_far_ps = made.cost.least_far_ps;
   if (ways.most_phases == 2 && !step.reduce_op && levels.levels() > 1 && (helps || laps_help)) {
     q.phases = 2;
