@@ -22,7 +22,7 @@ class Meeting {
   [[nodiscard]] int64_t boxes(const BoxGrid& of, int32_t box) const {
     int64_t count = 1;
     for (size_t d = 0; d < sides_.size(); ++d) {
-      const Interval& side = of.side_of(d, box);
+      const Interval& side = of.box(box)[d];
       if (width(side) == 0) return 0;
       const auto first = std::partition_point(sides_[d].begin(), sides_[d].end(),
                                               [&](const Interval& i) { return i.hi <= side.lo; });
@@ -169,7 +169,7 @@ int64_t gathered_elements(const Participants& all, const State& src) {
       const bool covers =
           std::all_of(all.ranks.begin(), all.ranks.end(), [&](const RankBoxes& rank) {
             if (rank.wanted < 0) return true;
-            const Interval& want = all.wanted.side_of(d, rank.wanted);
+            const Interval& want = all.wanted.box(rank.wanted)[d];
             const Interval have = block(rank, count);
             return width(want) == 0 || (have.lo <= want.lo && want.hi <= have.hi);
           });
@@ -180,7 +180,7 @@ int64_t gathered_elements(const Participants& all, const State& src) {
     for (size_t i = 0; i < all.ranks.size(); ++i) {
       const RankBoxes& rank = all.ranks[i];
       if (rank.wanted < 0) continue;
-      int64_t least = width(all.wanted.side_of(d, rank.wanted));
+      int64_t least = width(all.wanted.box(rank.wanted)[d]);
       if (!sliced) {
         int64_t smallest = INT64_MAX;
         for (const size_t count : enough) smallest = std::min(smallest, width(block(rank, count)));

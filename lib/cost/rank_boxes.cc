@@ -53,14 +53,21 @@ BoxGrid::BoxGrid(const State& state, std::span<const int64_t> shape,
     }
     volumes_ = std::move(next);
   }
+  // By box: sides of the last tensor dim change with every one.
+  boxes_.reserve(static_cast<size_t>(count_) * dims());
+  std::vector<size_t> shards(dims(), 0);
+  for (int64_t box = 0; box < count_; ++box) {
+    for (size_t d = 0; d < dims(); ++d) boxes_.push_back(sides_[d][shards[d]]);
+    for (size_t d = dims(); d-- > 0 && ++shards[d] == sides_[d].size();) shards[d] = 0;
+  }
 }
 
 int64_t shared_elements(const BoxGrid& a, int32_t box_a, const BoxGrid& b, int32_t box_b) {
+  const std::span<const Interval> x = a.box(box_a);
+  const std::span<const Interval> y = b.box(box_b);
   int64_t elements = 1;
-  for (size_t d = 0; d < a.dims(); ++d) {
-    const Interval& x = a.side_of(d, box_a);
-    const Interval& y = b.side_of(d, box_b);
-    const int64_t side = overlap_width(x, y);
+  for (size_t d = 0; d < x.size(); ++d) {
+    const int64_t side = overlap_width(x[d], y[d]);
     if (side == 0) return 0;
     elements *= side;
   }
@@ -124,7 +131,7 @@ int64_t shared_elements(const BoxGrid& a, std::span<const int32_t> boxes_a, cons
       for (const int32_t box : boxes_a) {
         int64_t inside = 1;
         for (size_t d = 0; d < a.dims() && inside != 0; ++d)
-          inside *= covered[d].inside(a.side_of(d, box));
+          inside *= covered[d].inside(a.box(box)[d]);
         elements += inside;
       }
       return elements;

@@ -36,8 +36,9 @@ class BoxGrid {
   }
   [[nodiscard]] const Interval& side(size_t dim, size_t shard) const { return sides_[dim][shard]; }
   [[nodiscard]] const std::vector<Interval>& sides(size_t dim) const { return sides_[dim]; }
-  [[nodiscard]] const Interval& side_of(size_t dim, int32_t box) const {
-    return sides_[dim][shard(dim, box)];
+  // The box, a side for each tensor dim.
+  [[nodiscard]] std::span<const Interval> box(int32_t box) const {
+    return std::span(boxes_).subspan(static_cast<size_t>(box) * dims(), dims());
   }
   [[nodiscard]] int64_t volume(int32_t box) const { return volumes_[box]; }
   // The box of every rank of the mesh, row-major.
@@ -48,6 +49,7 @@ class BoxGrid {
   std::vector<int64_t> volumes_;              // by box
   std::vector<std::vector<Interval>> sides_;  // per tensor dim, by shard
   std::vector<int64_t> step_;
+  std::vector<Interval> boxes_;  // by box, the sides next to each other
   int64_t count_ = 1;
 };
 
