@@ -1,6 +1,7 @@
 #include "search/across.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -15,6 +16,12 @@ namespace {
 
 // Work (search/work.h) a rank of either mesh of a bound, which compares what units hold and want.
 constexpr int64_t bounded_rank = 50;
+// What a first look at a way on one mesh may take of the work there was at first: most ways need no
+// more. Before the first that does, or when so much is used up, comes the look straight across,
+// which may take so much of what is left.
+constexpr int64_t brief_percent = 2;
+constexpr int64_t straight_after_percent = 10;
+constexpr int64_t straight_percent = 25;
 
 Request on_mesh(const Request& request, size_t mesh) {
   Request on = request;
@@ -45,6 +52,7 @@ class AcrossSearch {
         levels_(levels),
         dst_levels_(dst_levels),
         budget_(budget),
+        work_at_first_(budget.left),
         ways_(ways),
         sources_side_(question, levels, before_crossing(request_), true),
         landings_side_(question, dst_levels, after_crossing(request_), false) {
@@ -109,6 +117,10 @@ class AcrossSearch {
   [[nodiscard]] bool useful(int64_t ps, int64_t collectives) const {
     return ps < best_.predicted_ps || (ps == best_.predicted_ps && collectives < best_.collectives);
   }
+  // What more a plan may take to be as quick as the best one.
+  [[nodiscard]] int64_t room_beside(int64_t ps) const {
+    return best_.predicted_ps == INT64_MAX ? INT64_MAX : best_.predicted_ps - ps;
+  }
   static int64_t collectives_by(const Stop& source, const Stop& landing) {
     return 1 + (source.ps > 0 ? 1 : 0) + (landing.ps > 0 ? 1 : 0);
   }
@@ -126,16 +138,97 @@ class AcrossSearch {
     return lower_bounds(leg(src, dst), *question_.meshes, *question_.topology).ps;
   }
 
+  void bound_to_target(Stop& source) {
+    if (source.bound_ps < 0) source.bound_ps = bound(source.state, request_.dst);
+  }
+
   // The way of a stop, unless it takes too long beside `other_ps`. Whether there is one.
   bool find(Side& side, Stop& stop, int64_t other_ps) {
     if (stop.found) return true;
+    if (budget_.left < work_at_first_ / 100 * (100 - straight_after_percent)) look_straight();
     const int64_t before = stop.ps;
-    const int64_t room = best_.predicted_ps == INT64_MAX
-                             ? INT64_MAX
-                             : saturating_add(best_.predicted_ps - other_ps, 1);
-    const Shortcuts left_out = side.find(stop, room, state_limit_, budget_);
+    Stop soon = stop;
+    Shortcuts left_out = find_within(brief_work(), side, soon, other_ps);
+    if (left_out.has(Shortcut::work_budget)) {
+      look_straight();
+      if (saturating_add(before, other_ps) > best_.predicted_ps) return false;
+      left_out = find_within(landing_work(), side, stop, other_ps);
+    } else {
+      stop = std::move(soon);
+    }
     if (!left_out.none()) leave_out(saturating_add(before, other_ps), left_out);
     return stop.found;
+  }
+  Shortcuts find_within(int64_t work, Side& side, Stop& stop, int64_t other_ps) {
+    const int64_t below_ps = saturating_add(room_beside(other_ps), 1);
+    return side.find(stop, below_ps, state_limit_, work, budget_);
+  }
+  [[nodiscard]] int64_t landing_work() const { return budget_.left / 100 * work::landing_percent; }
+  [[nodiscard]] int64_t brief_work() const {
+    return std::min(work_at_first_ / 100 * brief_percent, landing_work());
+  }
+
+  // Before much is spent on one way: plans that cross to the target itself, from any state of the
+  // source's mesh, or from the source itself; then the same around the states of the best of them.
+  // Good plans leave less to look at, and something where the work does not suffice.
+  void look_straight() {
+    if (std::exchange(looked_straight_, true)) return;
+    const int64_t kept = budget_.left / 100 * (100 - straight_percent);
+    const Straight* around = nullptr;
+    std::vector<Straight> found;
+    do {
+      Stop& source = around == nullptr ? sources_.front() : *around->source;
+      Stop& landing = around == nullptr ? landings_.front() : *around->landing;
+      found.clear();
+      for (size_t i = 0; i < std::max(sources_.size(), landings_.size()); ++i) {
+        if (i < sources_.size()) add_straight(sources_[i], landing, kept, found);
+        if (i < landings_.size()) add_straight(source, landings_[i], kept, found);
+      }
+      std::stable_sort(found.begin(), found.end(),
+                       [](const Straight& a, const Straight& b) { return a.ps < b.ps; });
+      around = take_straight(found, kept);
+    } while (around != nullptr);
+  }
+
+  // A plan by way of two states, and what it takes at least.
+  struct Straight {
+    int64_t ps = 0;
+    Stop* source = nullptr;
+    Stop* landing = nullptr;
+    const ExchangeStep* crossing = nullptr;
+  };
+  void add_straight(Stop& source, Stop& landing, int64_t kept, std::vector<Straight>& found) {
+    const int64_t beside_ps = saturating_add(source.ps, landing.ps);
+    if (budget_.left < kept || beside_ps >= best_.predicted_ps) return;
+    bound_to_target(source);
+    const int64_t least_ps = std::max(saturating_add(source.ps, source.bound_ps),
+                                      saturating_add(landing.bound_ps, landing.ps));
+    if (least_ps >= best_.predicted_ps) return;
+    Crossing& crossing = crossing_between(source, landing);
+    if (std::exchange(crossing.looked_at, true)) return;
+    const int64_t ps = saturating_add(beside_ps, crossing.step.cost.predicted_ps);
+    if (crossing.step.cost.exact && ps < best_.predicted_ps)
+      found.push_back({ps, &source, &landing, &crossing.step});
+  }
+  // The last of them that became the best plan.
+  const Straight* take_straight(const std::vector<Straight>& found, int64_t kept) {
+    const Straight* last = nullptr;
+    for (const Straight& one : found) {
+      if (budget_.left < kept || one.ps >= best_.predicted_ps) break;
+      Stop source = *one.source;
+      Stop landing = *one.landing;
+      const int64_t crossing_ps = one.crossing->cost.predicted_ps;
+      (void)find_within(brief_work(), sources_side_, source,
+                        saturating_add(crossing_ps, landing.ps));
+      if (!source.found) continue;
+      (void)find_within(brief_work(), landings_side_, landing,
+                        saturating_add(crossing_ps, source.ps));
+      if (!landing.found) continue;
+      const int64_t before_ps = best_.predicted_ps;
+      take_with_less(source, one.crossing->step, landing);
+      if (best_.predicted_ps < before_ps) last = &one;
+    }
+    return last;
   }
 
   void leave_out(int64_t ps, Shortcuts why) {
@@ -193,7 +286,7 @@ class AcrossSearch {
   // By way of another state of the source's mesh.
   void from_elsewhere(Stop& source) {
     if (!useful(source.ps, 1)) return;
-    source.bound_ps = bound(source.state, request_.dst);
+    bound_to_target(source);
     const int64_t least_ps = saturating_add(source.ps, source.bound_ps);
     if (!useful(least_ps, 1)) return;
     if (stops_before(least_ps) || !find(sources_side_, source, source.bound_ps)) return;
@@ -216,12 +309,21 @@ class AcrossSearch {
     return made;
   }
 
-  // The exchange between both; nothing where it takes too long.
+  // The exchange between both, priced once: what was too long then is still.
+  struct Crossing {
+    ExchangeStep step;
+    bool looked_at = false;  // by the look straight across
+  };
+  Crossing& crossing_between(const Stop& source, const Stop& landing) {
+    const auto [at, fresh] = crossings_.try_emplace({&source, &landing});
+    const int64_t most_ps = room_beside(saturating_add(source.ps, landing.ps));
+    if (fresh) at->second.step = exchange(source.state, landing.state, ways_, most_ps);
+    return at->second;
+  }
+  // The same; nothing where it takes too long.
   std::optional<ExchangeStep> cross(const Stop& source, const Stop& landing) {
-    const int64_t most_ps = best_.predicted_ps == INT64_MAX
-                                ? INT64_MAX
-                                : best_.predicted_ps - saturating_add(source.ps, landing.ps);
-    ExchangeStep crossing = exchange(source.state, landing.state, ways_, most_ps);
+    const int64_t most_ps = room_beside(saturating_add(source.ps, landing.ps));
+    const ExchangeStep& crossing = crossing_between(source, landing).step;
     if (crossing.cost.in_shifts_unknown) shortcuts_.add(Shortcut::estimated_price);
     if (crossing.cost.predicted_ps > most_ps) return std::nullopt;
     if (!crossing.cost.exact) shortcuts_.add(Shortcut::estimated_price);
@@ -293,12 +395,15 @@ class AcrossSearch {
   const LevelMap& levels_;
   const LevelMap& dst_levels_;
   work::Budget& budget_;
+  int64_t work_at_first_;
   ExchangeWays ways_;
   Side sources_side_;
   Side landings_side_;
   std::vector<Stop> sources_;
   std::vector<Stop> landings_;
+  std::map<std::pair<const Stop*, const Stop*>, Crossing> crossings_;
   int64_t state_limit_ = INT64_MAX;  // bytes
+  bool looked_straight_ = false;
   Totals best_;
   std::optional<StepList> found_;
   int64_t least_peak_ = INT64_MAX;

@@ -12,9 +12,9 @@
 //     S and L      what leads to S, the bound from there to L, and what is left
 //
 // The exchange goes in one phase or in two, by the ways of exchange_step.h. Steps on one mesh are
-// those that a search there finds; exchanges among them may then be fetched by all, for which no
-// search there looks. Everything else that may take less than the best plan is looked at, or said
-// to be left out.
+// those that a search there finds. Everything that may take less than the best plan is looked at,
+// or said to be left out. Where ways on one mesh take much work, plans that need few of them come
+// first.
 #pragma once
 
 #include "search/optimal.h"

@@ -64,7 +64,7 @@ int64_t Side::least_peak(const Stop& stop, work::Budget& budget) const {
   return peak;
 }
 
-Shortcuts Side::find(Stop& stop, int64_t below_ps, int64_t state_limit,
+Shortcuts Side::find(Stop& stop, int64_t below_ps, int64_t state_limit, int64_t most_work,
                      work::Budget& budget) const {
   if (stop.found) return {};
   const Request request = request_of(stop);
@@ -72,7 +72,7 @@ Shortcuts Side::find(Stop& stop, int64_t below_ps, int64_t state_limit,
   if (question_.options->max_memory_bytes == 0) problem.state_limit = state_limit;
   SearchOptions options;
   options.below_ps = below_ps;
-  options.work_budget = budget.left / 100 * work::landing_percent;
+  options.work_budget = most_work;
   const Found found = find_cheapest(problem, options);
   budget.spend(found.work + work::problem);
   if (!found.exists && found.shortcuts.none()) stop.ps = below_ps;

@@ -41,8 +41,10 @@ class Side {
   [[nodiscard]] std::vector<Stop> stops(int64_t state_limit, Shortcuts& shortcuts) const;
   // The least peak of any way of a stop, bytes.
   [[nodiscard]] int64_t least_peak(const Stop& stop, work::Budget& budget) const;
-  // Finds the way of a stop if it takes less than `below_ps`. What the search left out.
-  Shortcuts find(Stop& stop, int64_t below_ps, int64_t state_limit, work::Budget& budget) const;
+  // Finds the way of a stop if it takes less than `below_ps`, by a search of `most_work`. What it
+  // left out.
+  Shortcuts find(Stop& stop, int64_t below_ps, int64_t state_limit, int64_t most_work,
+                 work::Budget& budget) const;
 
  private:
   [[nodiscard]] Request request_of(const Stop& stop) const;
