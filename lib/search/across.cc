@@ -309,7 +309,8 @@ class AcrossSearch {
     return made;
   }
 
-  // The exchange between both, priced once: what was too long then is still.
+  // The exchange between both, priced once: what was too long then is still. Kept for the look
+  // straight across, and for the search behind it, which asks for each once.
   struct Crossing {
     ExchangeStep step;
     bool looked_at = false;  // by the look straight across
@@ -323,7 +324,8 @@ class AcrossSearch {
   // The same; nothing where it takes too long.
   std::optional<ExchangeStep> cross(const Stop& source, const Stop& landing) {
     const int64_t most_ps = room_beside(saturating_add(source.ps, landing.ps));
-    const ExchangeStep& crossing = crossing_between(source, landing).step;
+    ExchangeStep crossing = crossing_between(source, landing).step;
+    if (&source != &sources_.front()) crossings_.erase({&source, &landing});
     if (crossing.cost.in_shifts_unknown) shortcuts_.add(Shortcut::estimated_price);
     if (crossing.cost.predicted_ps > most_ps) return std::nullopt;
     if (!crossing.cost.exact) shortcuts_.add(Shortcut::estimated_price);
