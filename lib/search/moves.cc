@@ -42,10 +42,20 @@ class Mover {
  private:
   void emit(Edge& edge) {
     if (p_.only_even && !cuts_evenly(p_, edge.to)) return;
+    if (!p_.even && !nests(edge.to)) return;
     if (limits_.last_only && !is_local(edge.op) && !local_steps_lead_to_target(p_, edge.to)) return;
     if (work_ > limits_.most_work) return;
     work_ += work::move;
     out_.push_back(edge);
+  }
+  // Whether boxes of both states lie in those of what their lists begin with alike: what a step
+  // other than an exchange takes from shards or adds to them.
+  [[nodiscard]] bool nests(const SearchState& to) const {
+    for (int d = 0; d < p_.dims; ++d) {
+      const int k = common_prefix(from_, to, d);
+      if (!shards_nest(p_, from_, d, k) || !shards_nest(p_, to, d, k)) return false;
+    }
+    return true;
   }
   [[nodiscard]] bool asks_bounds() const {
     return limits_.world != nullptr && limits_.most_ps != INT64_MAX;
@@ -410,7 +420,7 @@ bool local_steps_lead_to_target(const PlanProblem& p, const SearchState& at) {
   for (int d = 0; d < p.dims; ++d) {
     int stays = at.length(d);
     while (stays > 0 && has(make, at.sub_axis[as_index(at.begin_of(d) + stays - 1)])) --stays;
-    if (common_prefix(at, p.target, d) < stays) return false;
+    if (common_prefix(at, p.target, d) < stays || !shards_nest(p, p.target, d, stays)) return false;
   }
   return true;
 }

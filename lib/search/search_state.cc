@@ -67,6 +67,40 @@ SubAxisRun run_of_sub_axes(const PlanProblem& p, const SearchState& s, int d, in
   return run;
 }
 
+bool shards_nest(const PlanProblem& p, const SearchState& s, int d, int k) {
+  if (p.even || k <= 0 || k >= s.length(d)) return true;
+  const int cut = s.begin_of(d) + k;
+  const SubAxis& before = p.sub_axis[s.sub_axis[as_index(cut - 1)]];
+  const SubAxis& behind = p.sub_axis[s.sub_axis[as_index(cut)]];
+  if (before.mesh_dim != behind.mesh_dim || before.before * before.size != behind.before)
+    return true;
+  // The widths that shards have where the run begins.
+  std::vector<int64_t> widths{p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])]};
+  for (int i = s.begin_of(d); i < s.end_of(d);) {
+    const SubAxisRun run = run_of_sub_axes(p, s, d, i);
+    if (run.end <= cut) {
+      std::vector<int64_t> next;
+      for (const int64_t width : widths) {
+        const int64_t chunk = ceil_div(width, run.cut_into) * floor_div(run.cut_into, run.parts);
+        for (const int64_t part : {std::min(chunk, width), chunk > 0 ? floor_mod(width, chunk) : 0})
+          if (std::find(next.begin(), next.end(), part) == next.end()) next.push_back(part);
+      }
+      widths = std::move(next);
+      i = run.end;
+      continue;
+    }
+    if (p.sub_axis[s.sub_axis[as_index(i)]].before == 1) return true;  // as the whole dim is cut
+    int64_t parts_before = 1;
+    for (int j = i; j < cut; ++j) parts_before *= p.size[s.sub_axis[as_index(j)]];
+    const int64_t parts_behind = floor_div(run.parts, parts_before);
+    return std::all_of(widths.begin(), widths.end(), [&](int64_t width) {
+      const int64_t wide = ceil_div(width, parts_before);
+      return wide >= width || wide == ceil_div(width, run.parts) * parts_behind;
+    });
+  }
+  return true;
+}
+
 bool cuts_evenly(const PlanProblem& p, const SearchState& s) {
   for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
     if (!cuts_evenly(p, s, d)) return false;

@@ -265,6 +265,13 @@ struct SubAxisRun {
 [[nodiscard]] SubAxisRun run_of_sub_axes(const PlanProblem& p, const SearchState& s, int d,
                                          int begin);
 
+// Whether every shard by all of list d lies in the one by its first k sub-axes. Not where both end
+// in one run of parts of a mesh dim, off its start, that does not cut evenly.
+//
+//     [2], a of 8    a:(2)2 cuts it at 1, a:(2)4 into 1 1 0 0: its second shard lies in the half
+//                    that the first and the second quarter do not share
+[[nodiscard]] bool shards_nest(const PlanProblem& p, const SearchState& s, int d, int k);
+
 // Whether all shards of every tensor dim are as wide. Law: as cuts_evenly of tensor/box.h.
 [[nodiscard]] bool cuts_evenly(const PlanProblem& p, const SearchState& s);
 // The same of dim d alone, which exists.

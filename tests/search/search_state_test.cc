@@ -61,3 +61,42 @@ TEST_CASE("where units cut a mesh dim unevenly over which a sum is reduced, what
     CHECK(!question.problem()->cut_at_levels);
   }
 }
+
+TEST_CASE("shards nest where their boxes do, for all lists of parts of a mesh dim and another one") {
+  PlanProblem p;
+  p.even = false;
+  p.mesh_sizes = {12, 2};
+  p.sub_axes = 4;
+  p.sub_axis = {SubAxis{0, 1, 2}, SubAxis{0, 2, 3}, SubAxis{0, 6, 2}, SubAxis{1, 1, 2}};
+  p.size = {2, 3, 2, 2};
+  p.dims = 1;
+  p.tensor_dim[0] = 0;
+  int64_t apart = 0;
+  for (int64_t extent = 0; extent <= 30; ++extent) {
+    p.tensor.shape = {extent};
+    std::array<uint8_t, 4> order{0, 1, 2, 3};
+    do {
+      SearchState s;
+      std::vector<SubAxis> list;
+      for (const uint8_t sub_axis : order) {
+        append(s, 1, 0, sub_axis);
+        list.push_back(p.sub_axis[sub_axis]);
+        const std::vector<Interval> all = shard_intervals(list, extent, p.mesh_sizes);
+        for (int k = 1; k < s.length(0); ++k) {
+          const std::vector<Interval> first = shard_intervals(std::span(list).first(k), extent, p.mesh_sizes);
+          const size_t behind = all.size() / first.size();
+          bool nest = true;
+          for (size_t i = 0; i < all.size(); ++i) {
+            const Interval& outer = first[i / behind];
+            nest = nest && (width(all[i]) == 0 || (outer.lo <= all[i].lo && all[i].hi <= outer.hi));
+          }
+          CAPTURE(extent);
+          CAPTURE(k);
+          CHECK(shards_nest(p, s, 0, k) == nest);
+          apart += !nest;
+        }
+      }
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
+  CHECK(apart > 100);
+}
