@@ -116,11 +116,9 @@ std::optional<ExchangeCost> price_far_share(const ExchangeQuestion& q,
       cost = unpriced(best.traffic, false);
       cost.predicted_ps = best.predicted_ps;
       cost.far_64ths = best.far_64ths;
-      cost.traffic.work = best.work;
     }
   });
   if (!listed) return std::nullopt;
-  if (q.dst_mesh == nullptr) q.levels->listings().looked += cost.traffic.work;
   return cost;
 }
 
@@ -166,10 +164,7 @@ ExchangeCost cheaper_in_laps(ExchangeQuestion q, const ExchangeCost& known) {
   if (!listed) return known;
   ExchangeCost in_laps = priced_in_two_phases(topology, listed->even, q.chunks);
   in_laps.fetchers = *q.fetchers;
-  const int64_t work = saturating_add(in_laps.traffic.work, known.traffic.work);
-  ExchangeCost cost = in_laps.predicted_ps < known.predicted_ps ? in_laps : known;
-  cost.traffic.work = work;
-  return cost;
+  return in_laps.predicted_ps < known.predicted_ps ? in_laps : known;
 }
 
 ExchangeCost with_price(ExchangeCost cost, const ShiftPrice& in_shifts) {
@@ -190,8 +185,7 @@ ExchangeCost cheaper_in_shifts(ExchangeQuestion q, ExchangeCost known) {
   const bool listed = list_shifts(q, [&](const ShiftTraffic& shifts) {
     known.in_shifts_unknown = !shifts.known();
     if (shifts.known()) price = best_in_shifts(topology, known.traffic, shifts);
-    known.traffic.work =
-        saturating_add(known.traffic.work, saturating_mul(most_at_once_tried, shifts.work()));
+    q.levels->listings().looked += most_at_once_tried * shifts.work();
   });
   if (!listed || price.predicted_ps >= known.predicted_ps) return known;
   return with_price(std::move(known), price);
@@ -229,10 +223,8 @@ std::optional<ExchangeCost> price_ways(const ExchangeQuestion& q, const ListedPh
   below.most_ps = std::min(q.most_ps, cost.predicted_ps);
   const ExchangeCost other_in_shifts = cheaper_in_shifts(below, *other);
   const bool unknown = cost.in_shifts_unknown || other_in_shifts.in_shifts_unknown;
-  const int64_t work = saturating_add(cost.traffic.work, other_in_shifts.traffic.work);
   if (other_in_shifts.predicted_ps < cost.predicted_ps) cost = other_in_shifts;
   cost.in_shifts_unknown = unknown;
-  cost.traffic.work = work;
   return cost;
 }
 

@@ -49,7 +49,7 @@ class FarShareSearch {
   void add(int64_t far_64ths, const ExchangeTraffic& traffic) {
     ++times_;
     const int64_t ps = phase_ps(topology_, traffic, 0);
-    if (ps < best_.predicted_ps) best_ = {far_64ths, ps, traffic, 0};
+    if (ps < best_.predicted_ps) best_ = {far_64ths, ps, traffic};
     const End here = end_at(far_64ths, traffic);
     // Where the lines meet that lead from the end inside to here.
     const int128 less_inside = int128{near_.inner_ps} - here.inner_ps;
@@ -118,20 +118,12 @@ int64_t least_far_share_ps(const Topology& topology, const ExchangeTraffic& even
 FarSharePrice best_far_share(const Topology& topology, const FarShareLister& list,
                              const ExchangeTraffic* even, int64_t below_ps) {
   constexpr int64_t hardly_percent = 95;
-  int64_t work = 0;
-  const auto listed = [&](int64_t far_64ths) {
-    ExchangeTraffic traffic = list(far_64ths);
-    work = saturating_add(work, traffic.work);
-    return traffic;
-  };
-  FarShareSearch search(topology, even != nullptr ? *even : listed(0));
+  FarShareSearch search(topology, even != nullptr ? *even : list(0));
   while (const int64_t far_64ths = search.next()) {
-    search.add(far_64ths, listed(far_64ths));
+    search.add(far_64ths, list(far_64ths));
     if (search.about_ps() / 100 * hardly_percent >= below_ps) break;
   }
-  FarSharePrice best = search.best();
-  best.work = work;
-  return best;
+  return search.best();
 }
 
 }  // namespace meshplan

@@ -32,7 +32,6 @@ struct FarSharePrice {
   int64_t far_64ths = 0;  // 0: none was listed
   int64_t predicted_ps = INT64_MAX;
   ExchangeTraffic traffic;
-  int64_t work = 0;  // of all listings
 };
 
 // By a few listings. `even`: what the even cut moves; nullptr: to be listed. It ends where they

@@ -10,12 +10,13 @@
 #include "cost/step_cost.h"
 #include "search/across_side.h"
 #include "search/exchange_step.h"
+#include "search/listing_work.h"
 
 namespace meshplan {
 namespace {
 
 // Work (search/work.h) a rank of either mesh of a bound, which compares what units hold and want.
-constexpr int64_t bounded_rank = 50;
+constexpr int64_t bounded_rank = 20;
 // What a first look at a way on one mesh may take of the work there was at first: most ways need no
 // more. Before the first that does, or when so much is used up, comes the look straight across,
 // which may take so much of what is left.
@@ -303,9 +304,9 @@ class AcrossSearch {
 
   ExchangeStep exchange(const State& src, const State& dst, const ExchangeWays& ways,
                         int64_t most_ps = INT64_MAX) {
+    const ListingWork listings(levels_);
     ExchangeStep made = make_exchange_step(levels_, dst_mesh(), request_, src, dst, ways, most_ps);
-    budget_.spend((mesh_size(levels_.mesh()) + mesh_size(dst_mesh())) * priced_rank +
-                  made.cost.traffic.work * work::listed);
+    budget_.spend(2 * work::state + listings.since());
     return made;
   }
 

@@ -12,9 +12,6 @@
 
 namespace meshplan {
 
-// Work (search/work.h) a rank of an exchange that is listed and priced, in one phase and in two.
-constexpr int64_t priced_rank = 60;
-
 // A state of one mesh, and the way between it and the request's end there.
 struct Stop {
   SearchState at;

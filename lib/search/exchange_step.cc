@@ -132,10 +132,7 @@ ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
   if (ways.far_shares && !step.reduce_op && least_far_ps < q.most_ps) {
     q.phases = 1;
     q.far_64ths = std::nullopt;
-    const int64_t work = made.cost.traffic.work;
-    const ExchangeCost far = price_exchange(q);
-    take_cheaper(far, made);
-    made.cost.traffic.work = saturating_add(work, far.traffic.work);
+    take_cheaper(price_exchange(q), made);
   }
   step.whole_pieces = made.cost.whole_pieces;
   step.why = why_of(step, crosses);

@@ -4,6 +4,7 @@
 
 #include "base/int_math.h"
 #include "search/exchange_floor.h"
+#include "search/listing_work.h"
 #include "search/work.h"
 #include "tensor/box.h"
 #include "tensor/largest_elements.h"
@@ -368,12 +369,9 @@ ExchangeCost price_by_listing(const PlanProblem& p, const SearchState& from, con
   q.in_laps_too = !p.in_rounds && way == ExchangeWay::two_phases;
   q.far_too = far_share_too(p, from, to, way);
   q.most_ps = most_ps;
-  const ListingMemory& listings = p.levels->listings();
-  const int64_t ranks = listings.ranks;
-  const int64_t looked = listings.looked;
+  const ListingWork listings(*p.levels);
   const ExchangeCost cost = price_exchange(q);
-  p.work +=
-      (listings.ranks - ranks) * work::listed_rank + (listings.looked - looked) * work::listed;
+  p.work += listings.since();
   if (!cost.exact && !by_all) {
     p.work += work::step;
     p.estimated = true;

@@ -161,7 +161,9 @@ class Lister {
     if (q_.dst_mesh != nullptr) {
       auto ranks = make_exchange_ranks(whole_side(src_mesh_, *q_.src, q_.shape, reduced_),
                                        whole_side(*q_.dst_mesh, *q_.dst, q_.shape, {}), left_);
+      ranks_ += mesh_size(src_mesh_) + mesh_size(*q_.dst_mesh);
       if (!ranks) return false;
+      overlaps_ += static_cast<int64_t>(ranks->overlaps.size());
       const bool listed = one(*ranks, units, visit);
       give_back(std::move(*ranks));
       return listed;
@@ -298,17 +300,27 @@ int64_t work_of(const ListedPhase& listed) {
   return listed.even.work + (listed.whole ? listed.whole->work : 0);
 }
 
+// Of a listing that looked at so much beside what it set up.
+void count_work(const ListQuestion& q, const Lister& lister, int64_t looked) {
+  if (lister.ranks() == 0) return;
+  ListingMemory& memory = q.levels->listings();
+  memory.ranks += lister.ranks();
+  memory.looked += lister.overlaps() + looked;
+}
+
 // Lists by list(lister, so far), which adds what `Lister` makes of the question to what is known so
 // far; false: too much. On one mesh with the memory of its levels.
 template <class List>
 std::optional<ListedPhase> remembered(const ListQuestion& q, int phases, List&& list) {
   ListedPhase listed;
+  ListingMemory& memory = q.levels->listings();
   if (q.dst_mesh != nullptr) {
     Lister lister(q);
-    if (!list(lister, listed)) return std::nullopt;
+    const bool suffices = list(lister, listed);
+    count_work(q, lister, suffices ? work_of(listed) : q.most_listed);
+    if (!suffices) return std::nullopt;
     return listed;
   }
-  ListingMemory& memory = q.levels->listings();
   ListingMemory::Entry& known = memory.entries[key_of(q, phases)];
   if (q.most_listed <= known.too_few) return std::nullopt;
   const bool goes_on = known.listed && known.looked <= q.most_listed;
@@ -320,13 +332,11 @@ std::optional<ListedPhase> remembered(const ListQuestion& q, int phases, List&& 
   Lister lister(q, goes_on ? &known : nullptr);
   const int64_t before = work_of(listed);
   const bool suffices = list(lister, listed);
-  memory.ranks += lister.ranks();
+  count_work(q, lister, suffices ? work_of(listed) - before : q.most_listed);
   if (!suffices) {
-    if (lister.ranks() > 0) memory.looked += q.most_listed;
     known.too_few = q.most_listed;
     return std::nullopt;
   }
-  memory.looked += lister.overlaps() + work_of(listed) - before;
   known.listed = listed;
   known.complete = !lister.ended_early();
   known.classes = lister.classes();
@@ -408,7 +418,9 @@ bool list_shifts(const ListQuestion& question,
     use(ShiftTraffic(ranks, units, question.element_bytes, fetchers));
     return true;
   };
-  return lister.for_each_class(list);
+  const bool listed = lister.for_each_class(list);
+  count_work(question, lister, 0);
+  return listed;
 }
 
 bool list_far_shares(const ListQuestion& question,
@@ -427,12 +439,13 @@ bool list_far_shares(const ListQuestion& question,
         if (few) classes.push_back({ranks, units});
         return !few;
       });
-  if (question.dst_mesh == nullptr) question.levels->listings().ranks += lister.ranks();
+  count_work(question, lister, 0);
   if (!listed || overlaps > question.most_listed) return false;
   use([&](int64_t far_64ths) {
     ExchangeTraffic all;
     for (const Class& one : classes)
       join_traffic(all, list_far_share(one.ranks, one.units, question.element_bytes, far_64ths));
+    question.levels->listings().looked += all.work;
     return all;
   });
   return true;

@@ -85,7 +85,7 @@ struct ListingMemory {
   };
   std::map<std::string, Entry> entries;
   NumbersOnLists numbers;
-  // What all listings took that were made, not remembered.
+  // What all listings took that were made, not remembered; across meshes, too.
   int64_t ranks = 0;   // ranks set up
   int64_t looked = 0;  // overlaps and parts looked at
 };

@@ -26,7 +26,7 @@ class ShiftTraffic {
   // Of chunks from so many at once: both phases as if every stage were the fullest, so that one of
   // k chunks takes 1/k of their bytes and all of their peers.
   [[nodiscard]] std::array<Traffic, 2> fullest(int64_t at_once) const;
-  // Parts, and ranks, that one call of `fullest` looks at.
+  // What one call of `fullest` takes, as so many shards listed (ListingMemory::looked).
   [[nodiscard]] int64_t work() const;
 
  private:
