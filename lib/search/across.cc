@@ -19,10 +19,12 @@ namespace {
 constexpr int64_t bounded_rank = 20;
 // What a first look at a way on one mesh may take of the work there was at first: most ways need no
 // more. Before the first that does, or when so much is used up, comes the look straight across,
-// which may take so much of what is left.
+// which may take so much of what is left, and at first no more than that on exchanges, so that
+// plans by the best of them are made, too.
 constexpr int64_t brief_percent = 2;
 constexpr int64_t straight_after_percent = 10;
-constexpr int64_t straight_percent = 25;
+constexpr int64_t straight_percent = 50;
+constexpr int64_t straight_priced_percent = 20;
 
 Request on_mesh(const Request& request, size_t mesh) {
   Request on = request;
@@ -69,7 +71,7 @@ class AcrossSearch {
     }
     list();
     from_source();
-    for (size_t s = 1; s < sources_.size(); ++s) from_elsewhere(sources_[s]);
+    for (size_t s = 1; s < sources_.size(); ++s) from_elsewhere(next_source());
   }
 
   // Of the request as it stands, where one was found.
@@ -175,6 +177,7 @@ class AcrossSearch {
   void look_straight() {
     if (std::exchange(looked_straight_, true)) return;
     const int64_t kept = budget_.left / 100 * (100 - straight_percent);
+    int64_t priced = budget_.left / 100 * (100 - straight_priced_percent);
     const Straight* around = nullptr;
     std::vector<Straight> found;
     do {
@@ -182,11 +185,11 @@ class AcrossSearch {
       Stop& landing = around == nullptr ? landings_.front() : *around->landing;
       found.clear();
       for (size_t i = 0; i < std::max(sources_.size(), landings_.size()); ++i) {
-        if (i < sources_.size()) add_straight(sources_[i], landing, kept, found);
-        if (i < landings_.size()) add_straight(source, landings_[i], kept, found);
+        if (i < sources_.size()) add_straight(sources_[i], landing, priced, found);
+        if (i < landings_.size()) add_straight(source, landings_[i], priced, found);
       }
-      std::stable_sort(found.begin(), found.end(),
-                       [](const Straight& a, const Straight& b) { return a.ps < b.ps; });
+      priced = kept;
+      order_straight(found);
       around = take_straight(found, kept);
     } while (around != nullptr);
   }
@@ -197,7 +200,19 @@ class AcrossSearch {
     Stop* source = nullptr;
     Stop* landing = nullptr;
     const ExchangeStep* crossing = nullptr;
+    size_t turn = 0;  // among those of boxes as large
   };
+  // Those first that may take least, of each size of boxes one before the second of any: where the
+  // steps beside an exchange take far more than their bound, they do for all boxes of a size.
+  static void order_straight(std::vector<Straight>& found) {
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Straight& a, const Straight& b) { return a.ps < b.ps; });
+    std::map<std::pair<int64_t, int64_t>, size_t> turns;
+    for (Straight& one : found)
+      one.turn = turns[{one.source->box_elements, one.landing->box_elements}]++;
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Straight& a, const Straight& b) { return a.turn < b.turn; });
+  }
   void add_straight(Stop& source, Stop& landing, int64_t kept, std::vector<Straight>& found) {
     const int64_t beside_ps = saturating_add(source.ps, landing.ps);
     if (budget_.left < kept || beside_ps >= best_.predicted_ps) return;
@@ -208,14 +223,16 @@ class AcrossSearch {
     Crossing& crossing = crossing_between(source, landing);
     if (std::exchange(crossing.looked_at, true)) return;
     const int64_t ps = saturating_add(beside_ps, crossing.step.cost.predicted_ps);
+    source.straight_ps = std::min(source.straight_ps, ps);
     if (crossing.step.cost.exact && ps < best_.predicted_ps)
-      found.push_back({ps, &source, &landing, &crossing.step});
+      found.push_back({ps, &source, &landing, &crossing.step, 0});
   }
   // The last of them that became the best plan.
   const Straight* take_straight(const std::vector<Straight>& found, int64_t kept) {
     const Straight* last = nullptr;
     for (const Straight& one : found) {
-      if (budget_.left < kept || one.ps >= best_.predicted_ps) break;
+      if (budget_.left < kept) break;
+      if (one.ps >= best_.predicted_ps) continue;
       Stop source = *one.source;
       Stop landing = *one.landing;
       const int64_t crossing_ps = one.crossing->cost.predicted_ps;
@@ -282,6 +299,20 @@ class AcrossSearch {
       }
       push(std::move(top));
     }
+  }
+
+  // Of those that are left the one with the best way straight across, where any is known; else that
+  // which is reached soonest.
+  Stop& next_source() {
+    Stop* next = nullptr;
+    for (size_t s = 1; s < sources_.size(); ++s) {
+      Stop& source = sources_[s];
+      if (source.looked_at || (next != nullptr && source.straight_ps >= next->straight_ps))
+        continue;
+      next = &source;
+    }
+    next->looked_at = true;
+    return *next;
   }
 
   // By way of another state of the source's mesh.

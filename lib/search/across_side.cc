@@ -46,6 +46,7 @@ std::vector<Stop> Side::stops(int64_t state_limit, Shortcuts& shortcuts) const {
     if (!stop.found && saturating_mul(box_elements(*p_, at), p_->element) > state_limit) continue;
     stop.at = at;
     stop.state = to_state(*p_, at);
+    stop.box_elements = box_elements(*p_, at);
     if (!stop.found)
       stop.ps = (leads_away_ ? bound_between(*p_, end, at) : bound_between(*p_, at, end)).ps;
     stops.push_back(std::move(stop));

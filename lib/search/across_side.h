@@ -16,11 +16,15 @@ namespace meshplan {
 struct Stop {
   SearchState at;
   State state;
+  int64_t box_elements = 0;
   int64_t ps = 0;  // of the way: at least, and exactly where it is found
   bool found = false;
   // Across: from a state of the source's mesh to the target, or from the source to a landing, at
   // least; -1: not known.
   int64_t bound_ps = -1;
+  // Across: by way of it with an exchange that was priced, at least; INT64_MAX: none was.
+  int64_t straight_ps = INT64_MAX;
+  bool looked_at = false;  // as the state to cross from
   std::vector<Step> steps;
 };
 
