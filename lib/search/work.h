@@ -61,7 +61,7 @@ constexpr int64_t advice_percent = 40;
 constexpr int64_t alternatives_percent = 50;
 constexpr int64_t audit_percent = 90;
 constexpr int64_t everything_percent = 50;  // of advice: the plan with every set declared
-constexpr int64_t sets_percent = 50;        // then the plans with one set; the rest: with several
+constexpr int64_t sets_percent = 10;        // then the plans with one set; the rest: with several
 constexpr int64_t landing_percent = 20;  // across meshes: the target mesh's steps from one landing
 
 }  // namespace meshplan::work

@@ -76,7 +76,7 @@ struct PlanOptions {
   std::optional<int64_t> ranks_per_host;
   bool advice = true;  // false: do not look for missing flattens
   // limit per redistribution of all work, in the units of search/work.h
-  int64_t work_budget = 75'000'000;
+  int64_t work_budget = 70'000'000;
 };
 
 [[nodiscard]] const char* to_text(PlannerKind planner);
