@@ -34,8 +34,14 @@ class ExchangeFloor {
     holders_ = p.ranks / apart / contributions_ / group_size(p, sharding(from, p.dims));
     wanting_ = p.ranks / apart / group_size(p, sharding(to, p.dims));
     missing_ = most_missing(p, pairs_of_lists(p, from, to), contributions_);
-    shard_ = shared_elements(p, from, from);
-    shared_ = shared_elements(p, from, to);
+    shard_ = shared_ = p.idle_elements;
+    if (is_scalar(p)) return;
+    const RankSides::Lists& before = p.sides.lists(p, from);
+    const RankSides::Lists& after = p.sides.lists(p, to);
+    for (size_t d = 0; d < as_index(p.dims); ++d) {
+      shard_ *= before.along[d]->widest;
+      shared_ *= std::min(before.along[d]->widest, after.along[d]->widest);
+    }
   }
 
   [[nodiscard]] int64_t ps(ExchangeWay way) const {

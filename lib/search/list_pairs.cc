@@ -10,8 +10,6 @@
 namespace meshplan {
 namespace {
 
-constexpr size_t most_values = size_t{1} << 21;  // remembered
-
 int64_t width_of(std::span<const Interval> parts) {
   int64_t all = 0;
   for (const Interval& part : parts) all += width(part);
@@ -29,17 +27,6 @@ int64_t overlap_of(std::span<const Interval> a, std::span<const Interval> b) {
 }
 
 }  // namespace
-
-ListPairs::Place ListPairs::of(const PlanProblem& p, const RankSides::Lists& from,
-                               const RankSides::Lists& to, int d) {
-  Place& known =
-      places_[as_index(d)].at(to.along[as_index(d)]->list, from.along[as_index(d)]->list);
-  if (known == 0) {
-    known = values_.size() + 1;
-    add(p, from, to, d);
-  }
-  return known - 1;
-}
 
 void ListPairs::add(const PlanProblem& p, const RankSides::Lists& from, const RankSides::Lists& to,
                     int d) {
@@ -68,8 +55,7 @@ void ListPairs::add(const PlanProblem& p, const RankSides::Lists& from, const Ra
   }
 }
 
-void ListPairs::limit_memory() {
-  if (values_.size() <= most_values) return;
+void ListPairs::drop_known() {
   values_.clear();
   for (ListTable<Place>& places : places_) places.clear();
 }
@@ -85,38 +71,69 @@ PairPlaces pairs_of_lists(const PlanProblem& p, const SearchState& from, const S
   return at;
 }
 
+namespace {
+
+// What listed ranks want and keep along the dims where they differ, the same of the other dims
+// together, and the most that one of them misses. `Dims`: how many they differ along.
+struct Missing {
+  size_t ranks = 0;
+  int64_t contributions = 1;
+  int64_t wanted_by_all = 1;
+  int64_t kept_by_all = 1;
+  std::array<const int64_t*, max_search_dims> wanted{};
+  std::array<const int64_t*, max_search_dims> kept{};
+  size_t dims = 0;
+
+  template <size_t Dims>
+  [[nodiscard]] int64_t most() const {
+    int64_t most = 0;
+    for (size_t r = 0; r < ranks; ++r) {
+      int64_t all = wanted_by_all;
+      int64_t had = kept_by_all;
+      for (size_t d = 0; d < (Dims == 0 ? dims : Dims); ++d) {
+        all *= wanted[d][r];
+        had *= kept[d][r];
+      }
+      if (contributions != 1) all = saturating_mul(contributions, all);
+      most = std::max(most, all - had);
+    }
+    return most;
+  }
+};
+
+}  // namespace
+
 int64_t most_missing(const PlanProblem& p, const PairPlaces& at, int64_t contributions) {
   const size_t ranks = p.listed_ranks();
   if (p.total_elements == 0 || ranks == 0) return 0;
   if (is_scalar(p)) return saturating_mul(contributions - 1, p.idle_elements);
-  // Dims along which all ranks are alike count once.
-  int64_t wanted_by_all = p.idle_elements;
-  int64_t kept_by_all = p.idle_elements;
-  std::array<const int64_t*, max_search_dims> wanted;
-  std::array<const int64_t*, max_search_dims> kept;
-  size_t apart = 0;
+  Missing missing;
+  missing.ranks = ranks;
+  missing.contributions = contributions;
+  missing.wanted_by_all = missing.kept_by_all = p.idle_elements;
   for (int d = 0; d < p.dims; ++d) {
     const ListPairs::Place pair = at[as_index(d)];
-    wanted[apart] = p.pairs.wanted(pair);
-    kept[apart] = p.pairs.kept(pair);
-    if (!p.pairs.alike(pair)) {
-      ++apart;
+    const int64_t* const wanted = p.pairs.wanted(pair);
+    const int64_t* const kept = p.pairs.kept(pair);
+    if (p.pairs.alike(pair)) {
+      missing.wanted_by_all *= *wanted;
+      missing.kept_by_all *= *kept;
       continue;
     }
-    wanted_by_all *= *wanted[apart];
-    kept_by_all *= *kept[apart];
+    missing.wanted[missing.dims] = wanted;
+    missing.kept[missing.dims++] = kept;
   }
-  int64_t most = 0;
-  for (size_t r = 0; r < (apart == 0 ? 1 : ranks); ++r) {
-    int64_t all = wanted_by_all;
-    int64_t had = kept_by_all;
-    for (size_t d = 0; d < apart; ++d) {
-      all *= wanted[d][r];
-      had *= kept[d][r];
-    }
-    most = std::max(most, saturating_mul(contributions, all) - had);
+  switch (missing.dims) {
+    case 0:
+      missing.ranks = 1;
+      return missing.most<0>();
+    case 1:
+      return missing.most<1>();
+    case 2:
+      return missing.most<2>();
+    default:
+      return missing.most<0>();
   }
-  return most;
 }
 
 }  // namespace meshplan

@@ -31,7 +31,15 @@ class ListPairs {
 
   // Along dim d of those that take part. `p`: always the same, and so are its units.
   [[nodiscard]] Place of(const PlanProblem& p, const RankSides::Lists& from,
-                         const RankSides::Lists& to, int d);
+                         const RankSides::Lists& to, int d) {
+    const auto dim = static_cast<size_t>(d);
+    Place& known = places_[dim].at(to.along[dim]->list, from.along[dim]->list);
+    if (known == 0) {
+      known = values_.size() + 1;
+      add(p, from, to, d);
+    }
+    return known - 1;
+  }
   // Whether both lists cut the dim evenly.
   [[nodiscard]] bool even(Place pair) const { return (values_[pair] & is_even) != 0; }
   // Whether all listed ranks want as much and have as much of it.
@@ -44,14 +52,18 @@ class ListPairs {
     return {of_unit[0], of_unit[1], of_unit[2]};
   }
   // Drops what is known where that is much.
-  void limit_memory();
+  void limit_memory() {
+    if (values_.size() > most_values) drop_known();
+  }
 
  private:
   // What stands at a place: these flags, what each rank wants, what it keeps, and what each unit
   // holds, wants, and both.
   static constexpr int64_t is_even = 1;
   static constexpr int64_t is_alike = 2;
+  static constexpr size_t most_values = size_t{1} << 21;  // remembered
   void add(const PlanProblem& p, const RankSides::Lists& from, const RankSides::Lists& to, int d);
+  void drop_known();
 
   size_t ranks_ = 0;                                      // listed
   std::array<ListTable<Place>, max_search_dims> places_;  // 1 + the place; 0: not asked yet

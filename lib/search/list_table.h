@@ -15,15 +15,11 @@ class ListTable {
  public:
   // Value{} where it was not asked for before. Valid until the next call.
   [[nodiscard]] Value& at(size_t after, size_t before) {
-    if (rows_.size() <= after) rows_.resize(after + 1);
-    Row& row = rows_[after];
-    if (row.slots.size() < 2 * (row.taken + 1)) grow(row);
-    Slot& slot = row.slots[place(row, before)];
-    if (slot.list == 0) {
-      slot.list = static_cast<uint32_t>(before + 1);
-      ++row.taken;
+    if (after < rows_.size() && !rows_[after].slots.empty()) {
+      Slot& slot = rows_[after].slots[before & (rows_[after].slots.size() - 1)];
+      if (slot.list == before + 1) return slot.value;
     }
-    return slot.value;
+    return look_for(after, before);
   }
   void clear() { rows_.clear(); }
 
@@ -37,6 +33,18 @@ class ListTable {
     std::vector<Slot> slots;
     size_t taken = 0;
   };
+  // Seldom: most have the first place that they may have.
+  [[gnu::noinline]] Value& look_for(size_t after, size_t before) {
+    if (rows_.size() <= after) rows_.resize(after + 1);
+    Row& row = rows_[after];
+    if (row.slots.size() < 2 * (row.taken + 1)) grow(row);
+    Slot& slot = row.slots[place(row, before)];
+    if (slot.list == 0) {
+      slot.list = static_cast<uint32_t>(before + 1);
+      ++row.taken;
+    }
+    return slot.value;
+  }
   static size_t place(const Row& row, size_t before) {
     const size_t mask = row.slots.size() - 1;
     size_t i = before & mask;

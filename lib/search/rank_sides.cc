@@ -73,6 +73,7 @@ void add_to(std::vector<Interval>& joined, size_t begin, const Interval& side) {
 void RankSides::add_part(std::span<const int32_t> coordinates) {
   coordinates_.insert(coordinates_.end(), coordinates.begin(), coordinates.end());
   ends_.push_back(ranks() + (sub_axes_ == 0 ? 0 : coordinates.size() / sub_axes_));
+  most_known_ = most_sides / std::max<size_t>(1, ranks());
 }
 
 void RankSides::add_ranks(const PlanProblem& p, std::span<const int64_t> indices) {
@@ -103,23 +104,13 @@ const RankSides::Sides& RankSides::of(const PlanProblem& p, const SearchState& s
   }
 }
 
-const RankSides::Lists* RankSides::find_recent(const SearchState& s) const {
-  for (size_t k = 0; k < recent_.size(); ++k) {
-    if (recent_[k].along[0] == nullptr || !same_lists(recent_[k].of, s)) continue;
-    oldest_ = 1 - k;
-    return &recent_[k];
-  }
-  return nullptr;
-}
-
 void RankSides::recall(const Lists& lists) const {
   if (!knows(lists) || find_recent(lists.of) != nullptr) return;
   recent_[oldest_] = lists;
   oldest_ = 1 - oldest_;
 }
 
-const RankSides::Lists& RankSides::lists(const PlanProblem& p, const SearchState& s) const {
-  if (const Lists* known = find_recent(s)) return *known;
+const RankSides::Lists& RankSides::make_lists(const PlanProblem& p, const SearchState& s) const {
   Lists& fresh = recent_[oldest_];
   oldest_ = 1 - oldest_;
   fresh.of = s;
@@ -189,8 +180,7 @@ void RankSides::grow() const {
   }
 }
 
-void RankSides::limit_memory() const {
-  if (known_.size() * ranks() <= most_sides) return;
+void RankSides::drop_known() const {
   known_.clear();
   slots_.clear();
   recent_ = {};

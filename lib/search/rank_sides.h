@@ -69,20 +69,27 @@ class RankSides {
   [[nodiscard]] const Sides& of(const PlanProblem& p, const SearchState& s, int d) const;
   // Of every dim that takes part. The same conditions; valid until two others were asked for. Where
   // more elements than an int64_t holds are in the tensor, the widest box may be wrong.
-  [[nodiscard]] const Lists& lists(const PlanProblem& p, const SearchState& s) const;
+  [[nodiscard]] const Lists& lists(const PlanProblem& p, const SearchState& s) const {
+    const Lists* const known = find_recent(s);
+    return known != nullptr ? *known : make_lists(p, s);
+  }
   // Whether they are still valid.
   [[nodiscard]] bool knows(const Lists& lists) const { return lists.drops == drops_; }
   // They are asked for next: sooner, where they are still valid. Who looks at very many pairs of
   // states keeps them.
   void recall(const Lists& lists) const;
   // Drops what is known where that is much.
-  void limit_memory() const;
+  void limit_memory() const {
+    if (known_.size() > most_known_) drop_known();
+  }
 
  private:
   [[nodiscard]] size_t ranks() const { return ends_.empty() ? 0 : ends_.back(); }
+  void drop_known() const;
   std::vector<int32_t> coordinates_;
   size_t sub_axes_ = 0;
-  std::vector<size_t> ends_;  // of each part
+  std::vector<size_t> ends_;      // of each part
+  size_t most_known_ = SIZE_MAX;  // lists
   // By hash of the list; open addressing, as this is asked more often than anything else.
   struct Slot {
     uint64_t key = 0;
@@ -94,7 +101,16 @@ class RankSides {
   mutable std::array<Lists, 2> recent_{};
   mutable size_t oldest_ = 0;  // of these
   mutable uint32_t drops_ = 0;
-  [[nodiscard]] const Lists* find_recent(const SearchState& s) const;
+  [[nodiscard]] const Lists* find_recent(const SearchState& s) const {
+    const auto is_of = [&](const Lists& lists) {
+      return same_lists(lists.of, s) && lists.along[0] != nullptr;
+    };
+    if (is_of(recent_[1 - oldest_])) return &recent_[1 - oldest_];
+    if (!is_of(recent_[oldest_])) return nullptr;
+    oldest_ = 1 - oldest_;
+    return &recent_[1 - oldest_];
+  }
+  [[nodiscard]] const Lists& make_lists(const PlanProblem& p, const SearchState& s) const;
   mutable std::array<uint32_t, max_search_dims> lists_known_{};
   void make(const PlanProblem& p, const SearchState& s, int d, Sides& sides) const;
   void grow() const;
