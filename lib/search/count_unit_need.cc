@@ -49,22 +49,37 @@ class NeedCounter {
   }
 
   void count(UnitNeed& need) {
+    switch (cuts_) {
+      case 1:
+        return count<1>(need);
+      case 2:
+        return count<2>(need);
+      default:
+        return count<any_cuts>(need);
+    }
+  }
+
+ private:
+  static constexpr size_t any_cuts = max_search_dims + 1;
+
+  // `Cuts`: of both states, or any.
+  template <size_t Cuts>
+  void count(UnitNeed& need) {
     p_.work += work::unit_need + static_cast<int64_t>(wanted_.size() * held_.size() * 3 / 4);
     std::fill_n(served_.begin(), held_.size(), 0);
     std::fill_n(asks_.begin(), held_.size(), 0);
     for (size_t w = 0; w < wanted_.size(); ++w) {
-      need.wants.push_back(enter(w));
+      need.wants.push_back(enter<Cuts>(w));
       need.inside = std::max(need.inside, need.wants.back().near - 1);
     }
     need.least = times_idle(least_);
     need.one_phase = times_idle(one_phase_);
     need.one_member = times_idle(one_member_);
-    need.missing = times_idle(missing());
+    need.missing = times_idle(missing<Cuts>());
     count_senders(need);
     need.leaving = leaving();
   }
 
- private:
   // Parts of which members are all holders, and that others want: each element that these want is
   // missing up to `wanting` times inside. Contributions to one box may leave as one.
   [[nodiscard]] int64_t leaving() const {
@@ -83,9 +98,10 @@ class NeedCounter {
 
   // The elements that a box held shares with one that is wanted: along a dim that one of both
   // states leaves whole as many as the other one's has.
+  template <size_t Cuts>
   [[nodiscard]] int64_t shared(size_t w, size_t h) const {
     int64_t elements = 1;
-    for (size_t k = 0; k < cuts_; ++k) {
+    for (size_t k = 0; k < (Cuts == any_cuts ? cuts_ : Cuts); ++k) {
       const Cut& cut = cut_[k];
       const int64_t both = std::min(cut.wanted_high[w], cut.held_high[h]) -
                            std::max(cut.wanted_low[w], cut.held_low[h]);
@@ -96,6 +112,7 @@ class NeedCounter {
   }
 
   // What enters for one box, and what members have of it.
+  template <size_t Cuts>
   UnitNeed::Want enter(size_t w) {
     const UnitBoxes::Of& want = wanted_.box[w];
     Sum here = 0;   // held by members, each contribution by itself
@@ -104,7 +121,7 @@ class NeedCounter {
     for (size_t h = 0; h < held_.size(); ++h) {
       const UnitBoxes::Of& hold = held_.box[h];
       if (hold.apart != want.apart) continue;
-      const int64_t both = shared(w, h);
+      const int64_t both = shared<Cuts>(w, h);
       if (both == 0) continue;
       here += Sum{both} * hold.contributions;
       served_[h] += Sum{both} * want.members;
@@ -120,6 +137,7 @@ class NeedCounter {
   }
 
   // What members do not hold themselves, and which they need not be sent.
+  template <size_t Cuts>
   [[nodiscard]] Sum missing() {
     Sum all = 0;
     std::fill_n(own_.begin(), held_.size(), 0);
@@ -127,7 +145,7 @@ class NeedCounter {
     for (size_t m = 0; m < wanted_.of_member.size(); ++m) {
       const size_t w = wanted_.of_member[m];
       const size_t h = held_.of_member[m];
-      const int64_t own = shared(w, h);
+      const int64_t own = shared<Cuts>(w, h);
       all += Sum{pair_.contributions} * wanted_.box[w].elements - own;
       own_[h] += own;
       owners_[h] += own > 0 ? 1 : 0;

@@ -74,7 +74,7 @@ PairPlaces pairs_of_lists(const PlanProblem& p, const SearchState& from, const S
 namespace {
 
 // What listed ranks want and keep along the dims where they differ, the same of the other dims
-// together, and the most that one of them misses. `Dims`: how many they differ along.
+// together, and the most that one of them misses. `Dims`: how many they differ along, 0: `dims`.
 struct Missing {
   size_t ranks = 0;
   int64_t contributions = 1;
