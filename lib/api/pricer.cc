@@ -188,7 +188,7 @@ std::unique_ptr<Pricer> make_pricer(const std::string& text, const FileReader& r
   }
   auto options = settle_options(spec->options, question.options);
   if (!options) return refuse(options.error());
-  options->advice = options->audit = false;
+  options->audit = false;
   options->alternatives = 0;
   const auto& meshes = spec->meshes.meshes;
   if (mesh.empty() && meshes.size() != 1)

@@ -17,7 +17,7 @@ namespace meshplan {
 
 enum class Shortcut : uint8_t {
   work_budget,    // the work that a question may take was used up
-  too_many_axes,  // more mesh or tensor dims than a search holds: one exchange, no search
+  too_many_axes,  // more mesh or tensor dims, or parts of them, than a search holds
   parking_dims,   // tensor dims that neither end shards, and that shards could rest on, left out
   // The next three stand in plans of earlier versions only, which are still read.
   uneven_states,    // states that cut a tensor dim unevenly left out

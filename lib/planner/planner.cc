@@ -424,23 +424,44 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
 }
 
 struct QuestionPlanner::Parts {
-  Parts(const MeshTable& meshes, const Topology& topology, PlanOptions options)
-      : plan(plan_for(meshes, topology, options)), pipeline(meshes, topology, plan.options, plan) {
-    plan.options.advice = false;
+  Parts(const MeshTable& meshes, const Topology& topology, const PlanOptions& options)
+      : plan(plan_for(meshes, topology, options)), pipeline(meshes, topology, plan.options, plan) {}
+  Result<PlannedRedistribution> answer(const Request& request) {
+    LeftForAdvice left;
+    return pipeline.answer(request, left);
   }
   Plan plan;  // what proofs refer to
   Pipeline pipeline;
 };
 
+namespace {
+
+PlanOptions without_advice(PlanOptions options) {
+  options.advice = false;
+  return options;
+}
+
+// Of its work, what a question may take that is answered alike beside advice, which has half of it.
+constexpr int64_t easy_percent = 30;
+
+}  // namespace
+
 QuestionPlanner::QuestionPlanner(const MeshTable& meshes, const Topology& topology,
                                  const PlanOptions& options)
-    : parts_(std::make_unique<Parts>(meshes, topology, options)) {}
+    : parts_(std::make_unique<Parts>(meshes, topology, without_advice(options))) {
+  if (options.advice) advised_ = std::make_unique<Parts>(meshes, topology, options);
+}
 
 QuestionPlanner::~QuestionPlanner() = default;
 
 Result<PlannedRedistribution> QuestionPlanner::answer(const Request& request) {
-  LeftForAdvice left;
-  return parts_->pipeline.answer(request, left);
+  const int64_t before = parts_->pipeline.work();
+  auto planned = parts_->answer(request);
+  const int64_t work = parts_->pipeline.work() - before;
+  if (!advised_ || !advised_->pipeline.advises() ||
+      work <= parts_->plan.options.work_budget / 100 * easy_percent)
+    return planned;
+  return advised_->answer(request);
 }
 
 }  // namespace meshplan

@@ -35,8 +35,9 @@ struct PlanOutcome {
                                         const PlanOptions& options, std::string spec_digest,
                                         const std::vector<BundleRequest>& bundles = {});
 
-// The same of one question after the other, for callers that keep no plan and want no advice. What
-// it refers to must outlive it.
+// The same of one question after the other, for callers that keep no plan and want no advice. Law:
+// the price is that of plan_requests, also where advice takes so much of a question's work that its
+// search ends early. What it refers to must outlive it.
 class QuestionPlanner {
  public:
   QuestionPlanner(const MeshTable& meshes, const Topology& topology, const PlanOptions& options);
@@ -50,6 +51,7 @@ class QuestionPlanner {
  private:
   struct Parts;
   std::unique_ptr<Parts> parts_;
+  std::unique_ptr<Parts> advised_;  // with advice; nullptr: none is asked for
 };
 
 }  // namespace meshplan

@@ -15,6 +15,12 @@ class IntoParts {
       parts_[as_index(i)] = sub_axes_within(whole, coarse.sub_axis[as_index(i)]);
   }
 
+  [[nodiscard]] uint16_t mask(uint16_t joined) const {
+    uint16_t parts = 0;
+    for (unsigned left = joined; left != 0; left &= left - 1)
+      parts = static_cast<uint16_t>(parts | parts_[as_index(__builtin_ctz(left))]);
+    return parts;
+  }
   [[nodiscard]] Edge edge(const Edge& edge) const {
     Edge whole = edge;
     whole.group = mask(edge.group);
@@ -24,12 +30,6 @@ class IntoParts {
   }
 
  private:
-  [[nodiscard]] uint16_t mask(uint16_t joined) const {
-    uint16_t parts = 0;
-    for (unsigned left = joined; left != 0; left &= left - 1)
-      parts = static_cast<uint16_t>(parts | parts_[as_index(__builtin_ctz(left))]);
-    return parts;
-  }
   [[nodiscard]] SearchState state(const SearchState& joined) const {
     SearchState s;
     for (int d = 0; d < coarse_.dims; ++d) {
@@ -53,13 +53,15 @@ class IntoParts {
 
 Found CoarserForm::find(const PlanProblem& whole, int64_t below_ps, int64_t work_budget) const {
   if (!whole.cut_at_levels) return {};
-  const auto coarse = make_problem(levels_, question_, *question_.request, target_, Cuts::of_ends);
+  auto coarse = make_problem(levels_, question_, *question_.request, target_, Cuts::of_ends);
   MESHPLAN_CHECK(coarse.has_value(), "a question fits with more sub-axes, but not with fewer");
+  const IntoParts into(*coarse, whole);
+  for (size_t group = 0; group < coarse->allowed.size(); ++group)
+    coarse->allowed[group] = whole.allowed[into.mask(static_cast<uint16_t>(group))];
   SearchOptions options;
   options.below_ps = below_ps;
   options.work_budget = work_budget;
   Found found = find_cheapest(*coarse, options);
-  const IntoParts into(*coarse, whole);
   for (Edge& edge : found.edges) edge = into.edge(edge);
   found.least_ps = 0;
   found.work += work::problem;

@@ -1,7 +1,7 @@
 // A hard question in a coarser form, for a plan to begin with
 //
-// Where every group is allowed, mesh dims are cut into sub-axes at levels too, beside where the
-// ends cut them. With these cuts left out there are far fewer states, and each is one of the
+// Mesh dims are cut into sub-axes at levels too, beside where the ends cut them. With these cuts
+// left out there are far fewer states, and each is one of the
 // question.
 //
 //     48 x 6 on hosts of 8: S(0)S(1) -> RR     sub-axes [6][8][6], in the coarser form [48][6]

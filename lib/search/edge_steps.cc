@@ -58,6 +58,37 @@ std::string reason(const PlanProblem& p, const Edge& edge, const Step& step) {
                                       {"ranks", std::to_string(group_size(p, edge.group))}});
 }
 
+// Whether a slice only appends a part of a mesh dim to the part that the one before it appended.
+bool continues(const PlanProblem& p, const Edge& before, const Edge& edge) {
+  if (before.op != Op::slice || edge.op != Op::slice) return false;
+  for (int d = 0; d < p.dims; ++d) {
+    const int k = before.to.length(d);
+    if (edge.to.length(d) != k + 1 || k == 0) continue;
+    const size_t last = edge.to.sub_axis[as_index(edge.to.end_of(d) - 1)];
+    const size_t major = before.to.sub_axis[as_index(before.to.end_of(d) - 1)];
+    const SubAxis& a = p.sub_axis[major];
+    const SubAxis& b = p.sub_axis[last];
+    return edge.group == 1U << last && (before.group >> major & 1) != 0 &&
+           a.mesh_dim == b.mesh_dim && a.before * a.size == b.before;
+  }
+  return false;
+}
+
+// A mesh dim is sliced at once, though the search took its parts one by one.
+std::vector<Edge> with_joined_slices(const PlanProblem& p, const std::vector<Edge>& edges) {
+  std::vector<Edge> joined;
+  joined.reserve(edges.size());
+  for (const Edge& edge : edges) {
+    if (joined.empty() || !continues(p, joined.back(), edge)) {
+      joined.push_back(edge);
+      continue;
+    }
+    joined.back().to = edge.to;
+    joined.back().group = static_cast<uint16_t>(joined.back().group | edge.group);
+  }
+  return joined;
+}
+
 }  // namespace
 
 std::vector<int64_t> shape_apart(const State& state, const std::vector<SubAxis>& mesh_dims,
@@ -119,7 +150,7 @@ std::vector<Step> steps_of_edges(const PlanProblem& p, const std::vector<Edge>& 
   steps.reserve(edges.size());
   const State source = to_state(p, p.source);
   const State* before = &source;
-  for (const Edge& edge : edges) {
+  for (const Edge& edge : with_joined_slices(p, edges)) {
     Step& step = steps.emplace_back();
     step.op = edge.op;
     step.mesh_dims = row_of(edge.op).scope == OpScope::mesh ? every_dim(p.mesh_sizes)

@@ -13,8 +13,9 @@
 namespace meshplan {
 namespace {
 
-// Where one mesh dim is cut into sub-axes: at the ends of sub-axes that the states already use and,
-// with every group allowed, at level boundaries.
+// Where one mesh dim is cut into sub-axes: at the ends of sub-axes that the states already use and
+// at level boundaries. Collectives run on the parts only where every group is allowed, exchanges
+// lead to what they shard all the same.
 class MeshCuts {
  public:
   void find(const LevelMap& levels, size_t mesh_dim, const State& src, const State& dst,
@@ -176,8 +177,7 @@ class ProblemMaker {
   bool find_sub_axes() {
     MeshCuts of_dim;
     for (size_t m = 0; m < p_.mesh->dims.size(); ++m) {
-      of_dim.find(levels_, m, request_.src, target_,
-                  options_.groups == GroupPolicy::any && cuts_ == Cuts::at_levels);
+      of_dim.find(levels_, m, request_.src, target_, cuts_ == Cuts::at_levels);
       p_.cut_at_levels = p_.cut_at_levels || of_dim.at_levels();
       const std::vector<int64_t>& cuts = of_dim.cuts();
       for (size_t i = 0; i + 1 < cuts.size(); ++i) {
@@ -471,7 +471,10 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const PlanQuesti
   const bool fits =
       ProblemMaker(levels, *question.meshes, request, target, *question.options, cuts, *made)
           .make();
-  if (!fits) made.reset();
+  if (fits) return made;
+  if (cuts == Cuts::of_ends) return std::nullopt;
+  made = make_problem(levels, question, request, target, Cuts::of_ends);
+  if (made) made->shortcuts.add(Shortcut::too_many_axes);
   return made;
 }
 

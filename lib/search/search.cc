@@ -402,6 +402,7 @@ void look_straight(const PlanProblem& problem, const SearchOptions& options, int
   SearchOptions last = options;
   last.straight = true;
   last.known = &found;
+  last.hard = true;
   last.work_budget = most_work;
   Found straight = Search(problem, last).run();
   found.work += straight.work;
@@ -421,52 +422,62 @@ Found find_even(const PlanProblem& problem, const SearchOptions& options) {
   return found;
 }
 
+// With so much work at most, from a known plan on; adds to `work` what it took, and says it.
+Found search_briefly(const PlanProblem& problem, const SearchOptions& options, const Found& known,
+                     int64_t most_work, int64_t& work) {
+  SearchOptions brief = options;
+  brief.known = &known;
+  brief.work_budget = std::min(options.work_budget, most_work);
+  Found found = Search(problem, brief).run();
+  work += found.work;
+  found.work = work;
+  return found;
+}
+
 }  // namespace
 
 Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
   if (!options.exchange || !options.collectives || options.straight)
     return Search(problem, options).run();
-  // Where closed forms price most exchanges, a short search answers nearly every question.
+  // A plan by whole mesh dims is soon found, mostly as good as any, and the one that people read.
   Found known;
-  int64_t work = 0;
+  const bool coarsens = options.coarser != nullptr && problem.cut_at_levels;
+  if (coarsens) {
+    known = options.coarser->find(problem, options.below_ps, easy_work_of(problem, options));
+    known.least_ps = 0;
+  }
+  int64_t work = known.work;
+  // Where closed forms price most exchanges, a short search answers nearly every question.
   const bool lines_up = problem.even && problem.always_line_up && !has_tables(*problem.topology);
   if (lines_up) {
-    SearchOptions brief = options;
-    brief.work_budget = std::min(options.work_budget, brief_budget);
-    known = Search(problem, brief).run();
+    known = search_briefly(problem, options, known, brief_budget, work);
     if (!known.shortcuts.has(Shortcut::work_budget)) return known;
-    work = known.work;
   }
   // Of many ranks, where exchanges of uneven shards take long to price, the even states first.
   if (problem.ranks > few_ranks && !problem.even && problem.exact_levels &&
       boxes_are_products(problem, problem.source, problem.target)) {
-    known = find_even(problem, options);
-    work = known.work;
+    const Found even = find_even(problem, options);
+    work += even.work;
+    if (is_better(even, known)) known = even;
   }
   // Else a plan of collectives alone, which is found for little, bounds the search first; beside
   // sums also one with exchanges straight to the target, where those are priced for little.
   SearchOptions first = options;
   first.straight = first.exchange = lines_up && problem.source.pending != 0;
   first.known = &known;
-  const bool coarsens = options.coarser != nullptr && problem.cut_at_levels;
+  first.hard = true;
   const int64_t percent = coarsens ? collectives_beside_coarser_percent : collectives_percent;
   first.work_budget = std::max<int64_t>(0, options.work_budget / 100 * percent - work);
   Found bounded = Search(problem, first).run();
   work += bounded.work;
   SearchOptions all = options;
   all.known = &bounded;
+  all.hard = true;
   if (coarsens) {
     Found soon;
     if (!lines_up) {
-      SearchOptions brief = all;
-      brief.work_budget = std::min(all.work_budget, easy_work_of(problem, options));
-      soon = Search(problem, brief).run();
-      work += soon.work;
-      if (!soon.shortcuts.has(Shortcut::work_budget)) {
-        soon.least_ps = std::max(soon.least_ps, known.least_ps);
-        soon.work = work;
-        return soon;
-      }
+      soon = search_briefly(problem, all, bounded, easy_work_of(problem, options), work);
+      if (!soon.shortcuts.has(Shortcut::work_budget)) return soon;
     }
     work += begin_with_coarser(problem, options, soon, bounded);
   }

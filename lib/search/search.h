@@ -52,6 +52,7 @@ struct SearchOptions {
   // only a plan that takes less is wanted; none found: `exists` is false
   int64_t below_ps = INT64_MAX;
   const struct Found* known = nullptr;  // a plan that was found before
+  bool hard = false;                    // a shorter search did not answer it
   // Asked for a plan where the question turns out to be hard; nullptr: there is none.
   const class CoarserForm* coarser = nullptr;
   bool exchange = true;  // false: collectives only (for comparisons)

@@ -44,8 +44,8 @@ void Search::seed() {
     const Edge& edge = *priced;
     // One exchange needs less memory than a plan of collectives that was found before and costs the
     // same.
-    const bool wins_tie = options_.known != nullptr && options_.known->exists && edge.phases == 1 &&
-                          edge.cost == best_;
+    const bool wins_tie =
+        options_.hard && options_.known->exists && edge.phases == 1 && edge.cost == best_;
     if (has_best_ && !(edge.cost < best_) && !wins_tie) continue;
     if (p_.peak_limit != INT64_MAX && peak_of(p_, p_.source, edge) > p_.peak_limit) continue;
     has_best_ = wanted_ = true;
@@ -90,12 +90,11 @@ void Search::try_reductions_first() {
     return;
   const uint16_t inside = sums_inside_units(p_, reduced);
   finer_targets(p_, world_, packed_source_, Until::any_steps, best_.ps,
-                options_.known != nullptr ? most_gathers_last_of_hard : most_gathers_last,
-                work_.finer);
+                options_.hard ? most_gathers_last_of_hard : most_gathers_last, work_.finer);
   work_.finer.push_back({0, p_.target});
   for (const FinerTarget& finer : work_.finer) {
     reduce_first(finer.at, reduced);
-    if (options_.known != nullptr) arrange_first(finer.at, reduced);
+    if (options_.hard) arrange_first(finer.at, reduced);
     if (inside != 0 && inside != reduced) reduce_first(finer.at, inside);
   }
 }
@@ -175,8 +174,8 @@ void Search::gather_to_target(int32_t from, const SearchState& at) {
 }
 
 void Search::try_scatters_first() {
-  if (options_.known == nullptr || !has_best_ || !world_.usable() || p_.target.made != 0 ||
-      p_.kept != 0 || is_scalar(p_))
+  if (!options_.hard || !has_best_ || !world_.usable() || p_.target.made != 0 || p_.kept != 0 ||
+      is_scalar(p_))
     return;
   const int64_t most_work = options_.work_budget / 100 * scatters_percent;
   const auto try_each = [&](auto try_way) {

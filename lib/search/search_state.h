@@ -222,8 +222,9 @@ struct PlanProblem {
 
 // Where mesh dims are cut into sub-axes, beside where the states of both ends cut them.
 enum class Cuts : uint8_t {
-  // With every group allowed: where the parts inside and outside of units meet; where units cut a
-  // dim unevenly over which a sum is reduced, off the part that lies inside of all units.
+  // Where the parts inside and outside of units meet; where units cut a dim unevenly over which a
+  // sum is reduced, off the part that lies inside of all units. With more parts than a SearchState
+  // holds nowhere, which is a shortcut.
   at_levels,
   of_ends,  // nowhere
 };

@@ -1,0 +1,112 @@
+// What is proven of a plan by itself, beside what bundles know: both make exchanges to shards of parts of mesh dims.
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "../cost/small_mesh.h"
+#include "cost/topology.h"
+#include "planner/planner.h"
+#include "planner/priced_steps.h"
+#include "search/exchange_plans.h"
+
+namespace meshplan {
+namespace {
+
+Topology h100() { return *topology_preset("h100"); }
+
+// Every mesh dim shards some tensor dim, the last of its list, or none.
+State random_shards(const Mesh& mesh, size_t tensor_dims, std::mt19937_64& random) {
+  State state;
+  state.shards.resize(tensor_dims);
+  for (size_t m = 0; m < mesh.dims.size(); ++m) {
+    const size_t d = random() % (tensor_dims + 1);
+    if (d < tensor_dims) state.shards[d].push_back({static_cast<int32_t>(m), 1, mesh.dims[m].size});
+  }
+  return state;
+}
+
+MeshTable meshes_of_sizes(const std::vector<int64_t>& sizes) {
+  MeshTable table;
+  table.meshes = {test::mesh_of(sizes)};
+  return table;
+}
+
+Request transposed(int64_t extent) {
+  Request request;
+  request.id = "x";
+  request.tensor = {{extent, extent}, DType::bfloat16};
+  request.src.shards = {{{0, 1, 32}}, {}};
+  request.dst.shards = {{}, {{0, 1, 32}}};
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("of a mesh dim over hosts an exchange inside of them goes first, where peers cost more, on declared groups too") {
+  const MeshTable meshes = meshes_of_sizes({32});
+  const PlanOutcome outcome = plan_requests(meshes, h100(), {transposed(8'192)}, {}, "");
+  REQUIRE(outcome.failures.empty());
+  const PlannedRedistribution& planned = outcome.plan.redistributions.front();
+  CHECK(planned.proven_gap_ps == 0);
+  // At once each rank has 31 peers, 28 of them in other hosts: 451 us.
+  CHECK(planned.trace == "S(0)->{S(0):4,S(1):8}->S(1)");
+  CHECK(planned.totals.predicted_ps < 235'000'000);
+}
+
+TEST_CASE("no exchanges that a bundle may run take less than a plan that is proven") {
+  std::mt19937_64 random(20'261'127);
+  int compared = 0;
+  int by_parts = 0;
+  for (const std::vector<int64_t>& sizes :
+       std::vector<std::vector<int64_t>>{{32}, {96}, {2, 16}, {8, 8}, {4, 32}, {64, 2}, {3, 16}, {2, 24, 2}}) {
+    const MeshTable meshes = meshes_of_sizes(sizes);
+    const Topology topology = h100();
+    const LevelMap levels(meshes.meshes[0], topology);
+    if (!levels.regular()) continue;
+    for (int round = 0; round < 24; ++round) {
+      Request request;
+      request.id = "x";
+      request.tensor = {{round % 2 == 0 ? 3'072 : 5'003, 1'536}, DType::float32};
+      request.src = random_shards(meshes.meshes[0], 2, random);
+      request.dst = random_shards(meshes.meshes[0], 2, random);
+      const PlanOptions options;
+      const PlanOutcome outcome = plan_requests(meshes, topology, {request}, options, "");
+      REQUIRE(outcome.failures.empty());
+      const PlannedRedistribution& planned = outcome.plan.redistributions.front();
+      by_parts += planned.trace.find('{') != std::string::npos ? 1 : 0;
+      const PlanQuestion question{&meshes, &topology, &request, &options};
+      for (const FamilyStops& family : stops_of(question, levels, levels)) {
+        for (const bool whole_pieces : {false, true}) {
+          StepList list = exchanges_through(question, family.stops, whole_pieces, family.phases);
+          const PlannedRedistribution other = priced_steps(meshes, topology, request, std::move(list));
+          CAPTURE(planned.trace);
+          CAPTURE(other.trace);
+          CHECK(planned.totals.predicted_ps - planned.proven_gap_ps <= other.totals.predicted_ps);
+          ++compared;
+        }
+      }
+    }
+  }
+  CHECK(compared > 1'000);
+  CHECK(by_parts > 10);
+}
+
+TEST_CASE("with more parts of mesh dims than a search holds they stay whole, and the plan says that it is not proven") {
+  // 11 dims of 2 on hosts of 8 that cut none, and one of 16 that they cut in two: 13 parts.
+  Topology topology = test::two_levels(8, 14'000);
+  std::vector<int64_t> sizes(11, 2);
+  sizes.push_back(16);
+  const MeshTable meshes = meshes_of_sizes(sizes);
+  Request request;
+  request.id = "x";
+  request.tensor = {{4'096, 64}, DType::float32};
+  request.src.shards = {{{11, 1, 16}}, {}};
+  request.dst.shards = {{}, {{11, 1, 16}}};
+  const PlanOutcome outcome = plan_requests(meshes, topology, {request}, {}, "");
+  REQUIRE(outcome.failures.empty());
+  const PlannedRedistribution& planned = outcome.plan.redistributions.front();
+  CHECK((planned.proven_gap_ps == 0 || planned.shortcuts.has(Shortcut::too_many_axes)));
+  CHECK(planned.totals.predicted_ps > 0);
+}
+
+}  // namespace meshplan
