@@ -122,6 +122,7 @@ def body(rank):
     strides(on)
     plans(on)
     two_phases(on)
+    thin(on)
     single(on)
     refusals(on)
     import meshplan.capture
@@ -171,6 +172,30 @@ def two_phases(on):
         ends = {name: (on["other"], [R(), S(0)]) for name in wholes}
         before = {name: laid_out(t, on["train"], [S(0), S(0)]) for name, t in wholes.items()}
         check(before, {name: empty_like(t, *ends[name]) for name, t in wholes.items()}, wholes, ends, plan=plan)
+
+
+def thin(on):
+    """Between two steps most ranks hold nothing of a tensor that all of them gather."""
+    import json
+    import meshplan
+    import torch
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor import DTensor, Replicate as R, Shard as S
+    mesh = lambda ranks: DeviceMesh(ranks_world.device(), torch.tensor(ranks, device="cpu"), mesh_dim_names=("x",))  # noqa: E731
+    one, four = mesh([0]), mesh([0, 1, 2, 3])
+    universe = lambda name, size: {"name": name, "world": size, "dims": [{"name": "x", "size": size}]}  # noqa: E731
+    for shape, source, src, target, dst, names in (([1], one, [R()], four, [R()], (["R"], ["R"])),
+                                                   ([1, 60], four, [S(0)], on["train"], [S(0), R()], (["S(0)"], ["S(0)", "R"]))):
+        data = whole(shape, torch.float32, 5)
+        outside = DTensor.from_local(torch.empty(0), one, [R()], run_check=False, shape=data.shape, stride=data.stride())
+        before = laid_out(data, source, src) if source.get_coordinate() is not None else outside
+        meshes = [universe("one", 1), universe("four", 4)] if source is one else [universe("four", 4), TRAIN]
+        plan = meshplan.plan({"schema": "meshplan/spec/1", "topology": "h100", "meshes": meshes, "redistributions": [
+            {"id": "w", "tensor": {"shape": shape, "dtype": "float32"}, "src_mesh": meshes[0]["name"], "dst_mesh": meshes[1]["name"],
+             "src": names[0], "dst": names[1]}], "bundles": [{"id": "b", "redistributions": ["w"]}]})
+        assert "all_gather" in [step["op"] for step in json.loads(plan)["redistributions"][0]["steps"][1:]], plan
+        if target.get_coordinate() is not None:
+            check({"w": before}, {"w": empty_like(data, target, dst)}, {"w": data}, {"w": (target, dst)}, plan=plan)
 
 
 def plans(on):

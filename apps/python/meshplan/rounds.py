@@ -217,6 +217,7 @@ class _Reader:
             self.note(row, part, found["wave"])
         if not local and part["op"] in COLLECTIVES:
             self.call(work, part, entry)
+            self.note_empty(work, len(entry["steps"]), found["wave"])
             return work
         for row in part["transfers"]:
             self.add(work, row, part, made)
@@ -234,6 +235,17 @@ class _Reader:
                 self.used[buffer] = wave
                 if end == "to":
                     self.written.setdefault(buffer, wave)
+
+    def note_empty(self, work: Work, last: int, wave: int) -> None:
+        """A box without elements has no rows, yet the rank takes part in the collective, with
+        nothing: between two of the `last` steps such a box is made like any other."""
+        for number, _ in work.routes:
+            for index in (work.index, work.index + 1):
+                if 0 < index < last:
+                    buffer = Buffer(number, index)
+                    self.sizes.setdefault(buffer, (0,))
+                    self.written.setdefault(buffer, wave)
+                    self.used[buffer] = wave
 
     def add(
         self, work: Work, row: Mapping[str, Any], part: Mapping[str, Any], made: Round
