@@ -3,7 +3,7 @@
 processes, eager and compiled, with losses and norms to the last digit (of NCCL but for the order of sums); what is refused, what is left to
 PyTorch, and that nothing stays replaced. Needs PyTorch; exits with 77 and says so where it is missing.
 
-usage: following_test.py [--only PART,PART]     parts: train4 train8 compiled pipelined behaviour single failing dying timed
+usage: following_test.py [--only PART,PART]     parts: train4 train8 compiled pipelined behaviour single beside failing dying timed
 """
 import json
 import pathlib
@@ -339,6 +339,39 @@ def timed():
     return "by events of the GPU, read when asked for"
 
 
+def beside(rank):
+    """Messages of the program's own, and of another thread, that wait while a plan's are under way on the same group: none takes another's."""
+    import threading
+    import meshplan
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Shard, distribute_tensor
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    tall, wide = (distribute_tensor(torch.arange(64.0).view(shape), mesh, [Shard(0), Shard(1)]) for shape in ((16, 4), (8, 8)))
+    turn = lambda x: x.redistribute(mesh, [Shard(1), Shard(0)]).to_local()  # noqa: E731
+    own = {x: turn(x) for x in (tall, wide)}
+    with meshplan.follow(plan_of([(name, shape, ["S(0)", "S(1)"], ["S(1)", "S(0)"]) for name, shape in (("tall", [16, 4]), ("wide", [8, 8]))])) as followed:
+        came = torch.full((16,), -1.0)
+        waiting = dist.irecv(came, 1) if rank == 2 else None
+        got = turn(wide)
+        if rank == 1:
+            dist.isend(torch.arange(16.0) + 100, 2).wait()
+        if waiting is not None:
+            waiting.wait()
+            assert torch.equal(came, torch.arange(16.0) + 100), f"a message of the program: {came}"
+        assert torch.equal(got, own[wide]), f"a message of the plan: {got}"
+        right = []
+        threads = [threading.Thread(target=lambda x=x: right.extend(torch.equal(turn(x), own[x]) for _ in range(20))) for x in (tall, wide)]
+        for thread in threads[::-1] if rank % 2 else threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert right == 40 * [True], right
+    assert followed.summary.followed == 41 and all("exchange" in step.route.name for step in followed.summary.steps()), str(followed)
+    return True
+
+
 def failing(rank):
     """A rank whose shard is not what the plan says: the message has the plan's step."""
     import meshplan
@@ -400,6 +433,7 @@ PARTS = {"train4": lambda: trained(4), "train8": lambda: trained(8),
          "compiled": lambda: f"compiled, (followed, left to PyTorch): {json.dumps(ranks_world.on_ranks(4, compiled)[0])}",
          "pipelined": lambda: f"two phases, in up to {max(ranks_world.on_ranks(8, pipelined))} chunks",
          "behaviour": lambda: held(behaviour), "single": lambda: held(single), "failing": lambda: held(failing), "dying": rank_gone,
+         "beside": lambda: "beside: not on NCCL, which has no tags" if ranks_world.ON_GPU else held(beside),
          "timed": timed}
 
 

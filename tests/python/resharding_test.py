@@ -123,6 +123,7 @@ def body(rank):
     plans(on)
     two_phases(on)
     thin(on)
+    beside(on)
     single(on)
     refusals(on)
     import meshplan.capture
@@ -196,6 +197,24 @@ def thin(on):
         assert "all_gather" in [step["op"] for step in json.loads(plan)["redistributions"][0]["steps"][1:]], plan
         if target.get_coordinate() is not None:
             check({"w": before}, {"w": empty_like(data, target, dst)}, {"w": data}, {"w": (target, dst)}, plan=plan)
+
+
+def beside(on):
+    """A message of the program's own that waits while a reshard's are under way on the same group takes none of them."""
+    import meshplan
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.tensor import Shard as S
+    if ranks_world.ON_GPU:
+        return  # NCCL has no tags: its messages match in the order in which a program asks
+    data, came = whole((8, 8), torch.float32, 6), torch.full((4,), -1.0)
+    waiting = dist.irecv(came, 2) if dist.get_rank() == 4 else None
+    check({"w": laid_out(data, on["all"], [S(0), S(1)])}, {"w": empty_like(data, on["all"], [S(1), S(0)])}, {"w": data}, {"w": (on["all"], [S(1), S(0)])})
+    if dist.get_rank() == 2:
+        dist.isend(torch.arange(4.0) + 100, 4).wait()
+    if waiting is not None:
+        waiting.wait()
+        assert torch.equal(came, torch.arange(4.0) + 100), f"a message of the program: {came}"
 
 
 def plans(on):

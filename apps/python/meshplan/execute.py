@@ -174,14 +174,14 @@ def exchange(step: StepRoute, flat: torch.Tensor) -> torch.Tensor:
                 if begun[0].number == 1:
                     finish(begun, buffers, after, combine)
             under_way = [begun for begun in under_way if begun[0].number == 2]
-        under_way.append((phase, *start(phase, buffers, after)))
+        under_way.append((phase, *start(phase, buffers, after, step.tag)))
     for begun in under_way:
         finish(begun, buffers, after, combine)
     return after[HELD]
 
 
-def start(phase: Phase, buffers: Buffers,
-          after: Buffers) -> tuple[list[Any], torch.Tensor, list[torch.Tensor]]:
+def start(phase: Phase, buffers: Buffers, after: Buffers,
+          tag: int) -> tuple[list[Any], torch.Tensor, list[torch.Tensor]]:
     """Sends and receives under way: (works, what arrives packed, what must live until then)."""
     whole = sum(message.count for message in phase.receives if not message.direct)
     arrives, at, operations, alive = buffers[HELD].new_empty(whole), 0, [], []
@@ -192,10 +192,10 @@ def start(phase: Phase, buffers: Buffers,
         else:
             target = arrives.narrow(0, at, message.count)
             at += message.count
-        operations.append(dist.P2POp(dist.irecv, as_bytes(target), message.peer))
+        operations.append(dist.P2POp(dist.irecv, as_bytes(target), message.peer, tag=tag))
     for message in phase.sends:
         alive.append(outgoing(message, buffers))
-        operations.append(dist.P2POp(dist.isend, as_bytes(alive[-1]), message.peer))
+        operations.append(dist.P2POp(dist.isend, as_bytes(alive[-1]), message.peer, tag=tag))
     return dist.batch_isend_irecv(operations) if operations else [], arrives, alive
 
 

@@ -33,7 +33,7 @@ from torch.distributed.tensor._utils import compute_local_shape_and_global_offse
 from meshplan.execute import DTYPE_NAMES, Groups, connect, run_route
 from meshplan.layouts import Layout, PlanMeshes, Question, question_of, step_ranks, whole_entries
 from meshplan.library import MeshplanError, transfers, verify
-from meshplan.routes import Route, StepRoute, route_of
+from meshplan.routes import Route, StepRoute, route_of, tag_of
 from meshplan.summary import Summary
 
 # Of redistribute_local_tensor, in the versions of PyTorch that are known; a new one may mean
@@ -204,7 +204,9 @@ class Follower:
         if entry is None:
             raise NotInPlan(f"not in the plan: {question}, on mesh {mesh_text(current.mesh)}"
                             + self._nearest(question, entries))
-        return self._followed(entry, ranks, power, target)
+        # All ranks of the mesh ask this, whatever the entry's id in the plan of each.
+        tag = tag_of(f"{ranks} {question.plain()}")
+        return self._followed(entry, ranks, power, target, tag)
 
     def _nearest(self, question: Question, entries: list[Mapping[str, Any]]) -> str:
         if entries:
@@ -218,14 +220,14 @@ class Follower:
         return f"; '{like[0]['id']}' asks it for {tensor['dtype']}{tensor['shape']}"
 
     def _followed(self, entry: Mapping[str, Any], mesh: tuple[int, ...],
-                  power: Optional[float], target: Any) -> "Followed":
+                  power: Optional[float], target: Any, tag: int) -> "Followed":
         rank = dist.get_rank()
         listed = transfers(self.document, entry["id"], rank)["redistributions"][0]
         together = []
         for step in entry["steps"]:
             ranks = step_ranks(entry, step, self.meshes)
             together.append(next((members for members in ranks if rank in members), ()))
-        route = route_of(listed, entry, rank, together)
+        route = route_of(listed, entry, rank, together, tag)
         for step in route.steps:
             if step.op in ("all_gather", "reduce_scatter", "all_reduce"):
                 self.groups.prepare(step.ranks)

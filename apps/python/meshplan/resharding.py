@@ -29,6 +29,7 @@ from meshplan.layouts import Layout, PlanMeshes, layout_of_text, whole_entries
 from meshplan.library import bundle_transfers
 from meshplan.library import plan as plan_of_spec
 from meshplan.rounds import BundleRoute, Buffer, bundle_named, bundle_route
+from meshplan.routes import tag_of
 from meshplan.run_rounds import Run
 from meshplan.timing import Span
 
@@ -286,19 +287,19 @@ def _prepare(pairs: list[tuple[str, DTensor, DTensor]], plan: Optional[PlanLike]
         else:
             found = bundle_named(document, bundle)
             numbers = _members_of(document, found, [name for name, _, _ in pairs], questions)
-        _PREPARED[text] = _route(document, found, numbers, everyone)
+        _PREPARED[text] = _route(document, found, numbers, everyone, tag_of(text))
     return _PREPARED[text]
 
 
 def _route(document: Mapping[str, Any], bundle: Mapping[str, Any],
            numbers: dict[tuple[str, int], int],
-           everyone: tuple[int, ...]) -> Optional[BundleRoute]:
+           everyone: tuple[int, ...], tag: int) -> Optional[BundleRoute]:
     rank = dist.get_rank()
     if rank not in everyone:
         return None
     listed = bundle_transfers(document, bundle["id"], rank)
     route = bundle_route(document, bundle, listed, numbers, rank)
-    route.everyone = everyone
+    route.everyone, route.tag = everyone, tag
     for ranks in route.groups:
         _groups.prepare(ranks)
     return route

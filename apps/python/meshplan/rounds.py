@@ -16,6 +16,7 @@ from meshplan.layouts import PlanMeshes, step_ranks, whole_entries
 from meshplan.routes import (
     COLLECTIVES,
     DTYPE_BYTES,
+    FIRST_TAG,
     HELD,
     Part,
     StepRoute,
@@ -100,6 +101,7 @@ class BundleRoute:
     groups: list[tuple[int, ...]]  # that collectives run on, in order; every rank in one makes it
     rounds: int
     everyone: tuple[int, ...] = ()  # the ranks of all meshes, who agreed; messages go on their group
+    tag: int = FIRST_TAG  # of messages
 
 
 def bundle_named(document: Mapping[str, Any], name: Optional[str]) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ A row-major buffer of a box [2:6, 0:8] has strides (8, 1); the part [3:4, 2:4] o
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import itertools
 import math
 from typing import Any, Iterable, Mapping, NamedTuple, Optional
@@ -18,6 +19,15 @@ DTYPE_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8_
                "bool": 1}
 COLLECTIVES = ("all_gather", "reduce_scatter", "all_reduce")  # the others go in messages
 HELD, FETCHED, PACKED = "held", "fetched", "packed"  # buffers; packed: what messages brought
+FIRST_TAG = 1 << 30  # of messages: a program's own tags are small
+
+
+def tag_of(question: str) -> int:
+    """The tag of a question's messages: apart from those of the program, and from those of another
+    question that another thread asks at the same time. gloo matches messages by their tags; NCCL
+    knows none, and matches by the order in which a program asks."""
+    digest = hashlib.sha1(question.encode(), usedforsecurity=False).digest()
+    return FIRST_TAG + int.from_bytes(digest[:4], "big") % FIRST_TAG
 
 
 class Part(NamedTuple):
@@ -86,6 +96,7 @@ class StepRoute:
     predicted_ns: int
     messages: int = 0          # that the rank receives; a collective is one
     wire_bytes: int = 0        # that it receives; of a collective as the plan counts
+    tag: int = FIRST_TAG       # of its messages
 
 
 @dataclasses.dataclass
@@ -110,10 +121,10 @@ def part_of(row: Mapping[str, Any], end: str, element: int) -> Part:
 
 
 def route_of(listed: Mapping[str, Any], entry: Mapping[str, Any], rank: int,
-             ranks_of_steps: list[tuple[int, ...]]) -> Route:
+             ranks_of_steps: list[tuple[int, ...]], tag: int) -> Route:
     """The route of `rank`: `listed` is the redistribution among the rows of that rank, `entry` the
-    plan's, `ranks_of_steps` who works together with the rank in each step."""
-    steps = [step_route(listed, step, planned, rank, ranks)
+    plan's, `ranks_of_steps` who works together with the rank in each step, `tag` its messages'."""
+    steps = [dataclasses.replace(step_route(listed, step, planned, rank, ranks), tag=tag)
              for step, planned, ranks in zip(listed["steps"], entry["steps"], ranks_of_steps)]
     return Route(entry["id"], listed["dtype"], steps)
 

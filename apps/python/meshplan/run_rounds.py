@@ -105,7 +105,7 @@ class Run:
         """Adds the messages of a round, packed; gives those that come, by peer."""
         messages = {peer: self.message(size) for peer, size in sorted(round.bytes_from.items())}
         operations += [
-            dist.P2POp(dist.irecv, message, peer, self.together)
+            dist.P2POp(dist.irecv, message, peer, self.together, self.route.tag)
             for peer, message in messages.items()
         ]
         for peer in sorted(round.sends):
@@ -113,7 +113,8 @@ class Run:
             for buffer, part, at, dtype in round.sends[peer]:
                 source = view_of(self.buffer(buffer), part)
                 _cell(message, at, part, TORCH_DTYPES[dtype]).copy_(source)
-            operations.append(dist.P2POp(dist.isend, message, peer, self.together))
+            send = dist.P2POp(dist.isend, message, peer, self.together, self.route.tag)
+            operations.append(send)
         self.counted.messages += len(messages)
         self.counted.sent_messages += len(round.sends)
         self.counted.wire_bytes += sum(round.bytes_from.values())
