@@ -192,6 +192,24 @@ capture.reshard({"w": a}, {"w": b})
     assert entry["src_mesh"] != entry["dst_mesh"] and spec["meshes"][0]["world"] == 64
 
 
+def test_followed_program():
+    """A program that follows a plan asks for the same under the recorder as without it, also what the plan lacks."""
+    world = """
+mesh = init_device_mesh("cpu", (4,), mesh_dim_names=("x",))
+def step():
+    for dst in (Shard(1), Replicate()): assert tensor(mesh, (8, 8), [Shard(0)]).redistribute(mesh, [dst]).to_local().shape[0] == 8
+"""
+    own = run_program(4, PRELUDE + world + "step()")
+    if "MESHPLAN_LIBRARY" not in os.environ:
+        return "MESHPLAN_LIBRARY names no library"
+    exchange = {**own, "redistributions": own["redistributions"][:1]}
+    followed = run_program(4, PRELUDE + world + f"""
+import meshplan
+with meshplan.follow(meshplan.plan({exchange!r})): step()
+""")
+    assert moves(followed) == moves(own) and len(moves(own)) == 2, followed
+
+
 def test_bundles():
     spec = run_program(12, PRELUDE + """
 import meshplan

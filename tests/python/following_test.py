@@ -3,7 +3,7 @@
 processes, eager and compiled, with losses and norms to the last digit (of NCCL but for the order of sums); what is refused, what is left to
 PyTorch, and that nothing stays replaced. Needs PyTorch; exits with 77 and says so where it is missing.
 
-usage: following_test.py [--only PART,PART]     parts: train4 train8 compiled pipelined behaviour single beside failing dying timed
+usage: following_test.py [--only PART,PART]     parts: train4 train8 compiled pipelined behaviour single beside recorded failing dying timed
 """
 import json
 import pathlib
@@ -372,6 +372,43 @@ def beside(rank):
     return True
 
 
+def recorded(rank):
+    """A program that follows a plan is recorded as without one, whichever `with` is outside: what is followed, inserted by an operator, and missing
+    in the plan."""
+    import meshplan
+    import meshplan.capture
+    import torch
+    import torch.distributed.tensor._redistribute as redistribute
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    mesh, original = init_device_mesh(ranks_world.device(), (2, 2), mesh_dim_names=("dp", "tp")), redistribute.redistribute_local_tensor
+    x, y = (distribute_tensor(torch.arange(64.0).view(8, 8), mesh, placements) for placements in ([Shard(0), Shard(1)], [Shard(1), Shard(0)]))
+
+    def step():
+        return [t.to_local() for t in (x.redistribute(mesh, [Shard(1), Shard(0)]), x + y, x.redistribute(mesh, [Replicate(), Replicate()]))]
+
+    with meshplan.capture.record() as recorder:
+        own = step()
+    spec = ranks_world.of_first(recorder.spec)
+    assert len(spec["redistributions"]) >= 2, spec
+    plan, asked = meshplan.plan(spec), [(r["id"], r.get("count", 1)) for r in spec["redistributions"]]
+    with meshplan.capture.record() as inside, meshplan.follow(plan) as followed:
+        assert all(map(torch.equal, step(), own))
+    with meshplan.follow(plan) as outer, meshplan.capture.record() as outside:
+        assert all(map(torch.equal, step(), own))
+    for recorder, follower in ((inside, followed), (outside, outer)):
+        again = ranks_world.of_first(recorder.spec)
+        assert [(r["id"], r.get("count", 1)) for r in again["redistributions"]] == asked and "x-not-covered" not in again, again
+        assert follower.summary.followed == sum(count for _, count in asked), str(follower)
+    # The next plan is made of the recording: what this one lacks, a whole world or a request, is no error there.
+    for lacking in (plan_of([("other", [2], ["S(0)", "R"], ["R", "R"])]), plan_of([("other", [16], ["S(0)"], ["R"])], mesh={"dims": [{"name": "all", "size": 8}]})):
+        with meshplan.capture.record() as recorder, meshplan.follow(lacking) as followed:
+            assert all(map(torch.equal, step(), own))
+        assert followed.summary.followed == 0 and len(recorder.spec["redistributions"]) == len(asked), str(followed)
+    assert redistribute.redistribute_local_tensor is original
+    return True
+
+
 def failing(rank):
     """A rank whose shard is not what the plan says: the message has the plan's step."""
     import meshplan
@@ -432,7 +469,7 @@ def held(body):
 PARTS = {"train4": lambda: trained(4), "train8": lambda: trained(8),
          "compiled": lambda: f"compiled, (followed, left to PyTorch): {json.dumps(ranks_world.on_ranks(4, compiled)[0])}",
          "pipelined": lambda: f"two phases, in up to {max(ranks_world.on_ranks(8, pipelined))} chunks",
-         "behaviour": lambda: held(behaviour), "single": lambda: held(single), "failing": lambda: held(failing), "dying": rank_gone,
+         "behaviour": lambda: held(behaviour), "single": lambda: held(single), "failing": lambda: held(failing), "recorded": lambda: held(recorded), "dying": rank_gone,
          "beside": lambda: "beside: not on NCCL, which has no tags" if ranks_world.ON_GPU else held(beside),
          "timed": timed}
 

@@ -33,6 +33,7 @@ from torch.distributed.tensor._utils import compute_local_shape_and_global_offse
 from meshplan.execute import DTYPE_NAMES, Groups, connect, run_route
 from meshplan.layouts import Layout, PlanMeshes, Question, question_of, step_ranks, whole_entries
 from meshplan.library import MeshplanError, transfers, verify
+from meshplan.recording import recorder, uncounted
 from meshplan.routes import Route, StepRoute, route_of, tag_of
 from meshplan.summary import Summary
 
@@ -57,8 +58,8 @@ def follow(plan: PlanLike, strict: bool = True) -> "Follower":
 
     `plan` is a path of a plan file, its text, or a dict read from one. Every rank of the world
     enters and leaves at the same place of the program. With `strict` a redistribution that the plan
-    does not have is a NotInPlan, and so is a plan for ranks that this world lacks; without, PyTorch
-    does it, and the summary lists it. The value of the `with` prints as the summary.
+    does not have is a NotInPlan, and so is a plan for ranks that this world lacks; without, and in a
+    recording, of which the next plan is made, PyTorch does it, and the summary lists it. The value of the `with` prints as the summary.
     """
     return Follower(plan_document(plan), strict)
 
@@ -119,8 +120,9 @@ class Follower:
         if _running is not None:
             raise RuntimeError("a plan is followed already: leave that `with` first")
         self._check_world()
-        connect()
-        self._make_groups()
+        with uncounted():
+            connect()
+            self._make_groups()
         with contextlib.ExitStack() as stack:
             stack.callback(_set_running, None)
             _running = self
@@ -138,11 +140,14 @@ class Follower:
         if not dist.is_initialized():
             raise RuntimeError("follow() needs torch.distributed.init_process_group first")
         missing = sorted(self.meshes.ranks() - set(range(dist.get_world_size())))
-        if missing and self.strict:
+        if missing and self._strict_now():
             raise NotInPlan(f"the plan is for ranks up to {missing[-1]}, and this world has "
                             f"{dist.get_world_size()}: plan what this world asks for, or follow "
                             "with strict=False")
         self.summary.world_missing = len(missing)
+
+    def _strict_now(self) -> bool:
+        return self.strict and recorder() is None
 
     def _make_groups(self) -> None:
         """The communicators of all collectives that this rank has a part in, in the plan's
@@ -165,7 +170,7 @@ class Follower:
         if not _has_part(current_spec.mesh) or _same(current_spec, target_spec):
             return original(local_tensor, current_spec, target_spec, **keywords)
         found = self._match(current_spec, target_spec)
-        if isinstance(found, NotInPlan) and self.strict:
+        if isinstance(found, NotInPlan) and self._strict_now():
             raise found
         tracing = _are_we_tracing()
         if isinstance(found, Exception):
@@ -399,19 +404,28 @@ def check_signature(function: Callable[..., Any]) -> None:
 @contextlib.contextmanager
 def _replaced(new: Callable[..., torch.Tensor]) -> Iterator[None]:
     """While it lasts every module that holds redistribute_local_tensor has another function under
-    that name, also modules that are imported meanwhile."""
-    original = torch_redistribute.redistribute_local_tensor
+    that name, also modules that are imported meanwhile. In a recording they have its taps, which
+    count what is asked for and then call what lies beneath: the other function, meanwhile."""
+    running = recorder()
+    original = (torch_redistribute.redistribute_local_tensor if running is None
+                else running.beneath)
     check_signature(original)
 
     def redistribute_local_tensor(local_tensor: torch.Tensor, current_spec: Any, target_spec: Any,
                                   **keywords: Any) -> torch.Tensor:
         return new(original, local_tensor, current_spec, target_spec, **keywords)
 
-    _exchange_everywhere(original, redistribute_local_tensor)
+    def exchange(old: Any, new: Any) -> None:
+        if running is None:
+            _exchange_everywhere(old, new)
+        else:
+            running.beneath = new
+
+    exchange(original, redistribute_local_tensor)
     try:
         yield
     finally:
-        _exchange_everywhere(redistribute_local_tensor, original)
+        exchange(redistribute_local_tensor, original)
 
 
 def _exchange_everywhere(old: Any, new: Any) -> None:

@@ -9,13 +9,11 @@ once, and a call that was made before is not planned again.
 """
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
 import json
-import sys
-from typing import Any, Iterator, Mapping, Optional, Sequence, Union
+from typing import Any, Mapping, Optional, Sequence, Union
 
 import torch
 import torch.distributed as dist
@@ -28,6 +26,7 @@ from meshplan.following import (LeftToTorch, PlanLike, dtype_name, layout_of, pl
 from meshplan.layouts import Layout, PlanMeshes, layout_of_text, whole_entries
 from meshplan.library import bundle_transfers
 from meshplan.library import plan as plan_of_spec
+from meshplan.recording import recorder, uncounted
 from meshplan.rounds import BundleRoute, Buffer, bundle_named, bundle_route
 from meshplan.routes import tag_of
 from meshplan.run_rounds import Run
@@ -92,7 +91,7 @@ def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
     if prepared is not None:
         locals_of = [[t._local_tensor for t in side] for side in zip(*(p[1:] for p in pairs))]
         _check_sizes(prepared, pairs)
-        with torch.no_grad(), _inside_recording():
+        with torch.no_grad(), uncounted():
             counted = Run(prepared, locals_of[0], locals_of[1], _groups, device).all()
         done.rounds, done.messages = prepared.rounds, counted.messages
         done.wire_bytes, done.collectives = counted.wire_bytes, counted.collectives
@@ -153,27 +152,13 @@ def _device_of(pairs: list[tuple[str, DTensor, DTensor]]) -> torch.device:
 
 def _only_recorded(pairs: list[tuple[str, DTensor, DTensor]], max_staging_bytes: int) -> bool:
     """Tells a recording at work; True where tensors have no data, so that this is all."""
-    running = getattr(sys.modules.get("meshplan.capture.recorder"), "running", None)
+    running = recorder()
     if running is not None:
         running.reshard({name: source for name, source, _ in pairs},
                         {name: target for name, _, target in pairs},
                         max_staging_bytes=(
                             max_staging_bytes if max_staging_bytes != STAGING_BYTES else None))
     return any(isinstance(source._local_tensor, FakeTensor) for _, source, _ in pairs)
-
-
-@contextlib.contextmanager
-def _inside_recording() -> Iterator[None]:
-    """What is sent meanwhile is the reshard's own: a recording at work has it already."""
-    running = getattr(sys.modules.get("meshplan.capture.recorder"), "running", None)
-    if running is None:
-        yield
-        return
-    running.depth += 1
-    try:
-        yield
-    finally:
-        running.depth -= 1
 
 
 # ---- questions, and plans that answer them

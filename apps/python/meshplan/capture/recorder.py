@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import json
 import os
@@ -87,6 +88,7 @@ class Recorder:
         )  # the phase as the program calls it; inside a redistribution
         self.modules, self.restore, self.seen_meshes = ModulePath(), [], []
         self.reshards, self.notes = [], {}
+        self.beneath = torch_redistribute.redistribute_local_tensor  # what the taps of it call
         self.bundles: list[Bundle] = []
         self.asked: Union[Recorder, Bundle] = self  # where what is asked for now is counted
         # In the backward of a redistribution; the line, module and weight of its forward.
@@ -142,6 +144,7 @@ class Recorder:
     def tap_redistribute(self, original, origin):
         backward_running = torch._C._current_graph_task_id
 
+        @functools.wraps(original)
         def tap(local_tensor, current_spec, target_spec, *args, **kwargs):
             phase = self.name or ("backward" if backward_running() != -1 else "forward")
             explicit = kwargs.get(
@@ -165,7 +168,7 @@ class Recorder:
                 self.refuse("redistribute", f"a size that depends on data ({error})")
             self.depth += 1
             try:
-                result = original(local_tensor, current_spec, target_spec, *args, **kwargs)
+                result = self.beneath(local_tensor, current_spec, target_spec, *args, **kwargs)
             finally:
                 self.depth -= 1
             if step is not None:
@@ -296,7 +299,7 @@ class Recorder:
             "torch.distributed.tensor._dispatch": "operator",
             "torch.distributed.tensor._api": "from_local",
         }
-        original = torch_redistribute.redistribute_local_tensor
+        original = self.beneath = torch_redistribute.redistribute_local_tensor
         self.replace_everywhere(
             original,
             lambda module: self.tap_redistribute(original, origins.get(module, "operator")),
