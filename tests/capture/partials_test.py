@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Partials by their kind, from recording to printed code: a norm's and a mask's partial keep their names, on fakes of PyTorch's placements.
+"""Placements that are more than R, S and P, on fakes of PyTorch's: a norm's and a mask's partial keep their names from recording to printed code;
+strided shards are recorded where a shard order says them.
 
 usage: partials_test.py [--meshplan MESHPLAN]
 """
@@ -18,12 +19,17 @@ MaskPartial = type("_MaskPartial", (fakes.Placement,), {})
 KINDS = {"N": NormPartial, "M": MaskPartial}
 
 
+def strided(factor):
+    """_StridedShard(0, factor)"""
+    return type("_StridedShard", (fakes.Placement,), {"split_factor": factor, "__repr__": lambda self: f"SS(0,{factor})"})("S(0)")
+
+
 def spec_of(capture, requests, dtype="torch.float32"):
     """The recorded spec of redistributions on one 2 x 4 mesh; N and M stand for a norm's and a mask's partial."""
     mesh = fakes.Mesh(range(8), (2, 4), ("dp", "tp"))
 
     def dtensor_spec(placements):
-        made = [KINDS[p]("P(sum)") if p in KINDS else (fakes.Partial if p[0] == "P" else fakes.Placement)(p) for p in placements.split()]
+        made = [KINDS[p]("P(sum)") if p in KINDS else strided(int(p[2:])) if p[:2] == "SS" else (fakes.Partial if p[0] == "P" else fakes.Placement)(p) for p in placements.split()]
         return types.SimpleNamespace(mesh=mesh, placements=made, shape=(64, 32), shard_order=None, tensor_meta=types.SimpleNamespace(dtype=dtype))
 
     recorder = capture.Recorder()
@@ -54,16 +60,23 @@ def main():
     check([r["src"] for r in masked["redistributions"]] == [["P(sum)", "R"]], masked)
     check([n["reason"] for n in masked["x-not-covered"]] == ["a mask partial of int64"], masked)
 
+    # On dp 2 x tp 4: dp cuts behind tp, that is all that a strided shard may say.
+    cut = spec_of(capture, [("SS4 S(0)", "R S(0)"), ("SS2 S(0)", "R R"), ("R SS2", "R R"), ("S(0) R", "S(0) SS2"), ("SS1 S(0)", "R S(0)")])
+    check([(r["src"], r["dst"]) for r in cut["redistributions"]] == [(["SS(0,4)", "S(0)"], ["R", "S(0)"]), (["SS(0,1)", "S(0)"], ["R", "S(0)"])], cut)
+    check(sum(n["reason"].endswith("that no shard order says") for n in cut["x-not-covered"]) == 3, cut)
+
     if given.meshplan:
         with tempfile.TemporaryDirectory() as folder:
             path, plan = pathlib.Path(folder, "spec.json"), pathlib.Path(folder, "plan.json")
-            path.write_text(json.dumps(spec), encoding="utf-8")
 
             def run(*words):
                 done = subprocess.run([given.meshplan, *map(str, words)], capture_output=True, text=True, timeout=120, check=False)
                 check(done.returncode == 0, f"{words}: {done.returncode}\n{done.stderr}")
                 return done.stdout
 
+            path.write_text(json.dumps(cut), encoding="utf-8")
+            run("plan", path, "-q", "-o", plan)
+            path.write_text(json.dumps(spec), encoding="utf-8")
             run("plan", path, "-q", "-W", "no-missing-flatten", "-o", plan)
             document = json.loads(plan.read_text())
             # The plain sum repeats the norm's in all but its notes.

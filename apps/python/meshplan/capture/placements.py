@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from meshplan.recorded_spec import NotCovered
 
 DTYPES = {
@@ -60,6 +62,7 @@ def partial_names(source, target, tensor):
 
 def state_of(spec):
     """Placements of a DTensorSpec and its shard order where that is not the ascending one."""
+    check_strided(spec.placements, spec.mesh.shape)
     texts = [placement_text(p) for p in spec.placements]
     orders = []
     for entry in getattr(spec, "shard_order", None) or ():
@@ -67,6 +70,24 @@ def state_of(spec):
         if len(dims) > 1 and dims != sorted(dims):
             orders.append((int(entry.tensor_dim), dims))
     return texts, orders
+
+
+def check_strided(placements, mesh_shape):
+    """NotCovered for strided shards that no shard order says, as views make them of a sequence that
+    is cut. Mesh dims take their places in the order from the last to the first, each behind those
+    whose sizes multiply to its split factor; a plain shard's is 1."""
+    orders = {}  # tensor dim -> sizes of the mesh dims that shard it, in order
+    for placement, size in reversed(list(zip(placements, mesh_shape))):
+        strided = type(placement).__name__ == "_StridedShard"
+        if not strided and not placement.is_shard():
+            continue
+        order, factor = orders.setdefault(placement.dim, []), 1
+        if strided:
+            factor = placement.split_factor
+        at = next((n for n in range(len(order) + 1) if math.prod(order[:n]) == factor), None)
+        if at is None:
+            raise NotCovered(f"strided shards {tuple(placements)} that no shard order says")
+        order.insert(at, size)
 
 
 def tensor_of(shape, dtype):
