@@ -3,7 +3,7 @@
 processes, eager and compiled, with losses and norms to the last digit (of NCCL but for the order of sums); what is refused, what is left to
 PyTorch, and that nothing stays replaced. Needs PyTorch; exits with 77 and says so where it is missing.
 
-usage: following_test.py [--only PART,PART]     parts: train4 train8 compiled pipelined behaviour single beside recorded failing dying timed
+usage: following_test.py [--only PART,PART]     parts: train4 train8 compiled pipelined behaviour single beside recorded arriving failing dying timed
 """
 import json
 import pathlib
@@ -409,6 +409,33 @@ def recorded(rank):
     return True
 
 
+def arriving(rank):
+    """Shards that a collective is still on its way to: their own redistribution's with async_op, or what a program made a DTensor of."""
+    import meshplan
+    import torch
+    import torch.distributed._functional_collectives as funcol
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+    mesh = init_device_mesh(ranks_world.device(), (4,), mesh_dim_names=("all",))
+    x = distribute_tensor(torch.arange(64.0).view(8, 8), mesh, [Shard(0)])
+    plan = plan_of([("cut", [8, 8], ["R"], ["S(1)"]), ("turn", [8, 8], ["S(0)"], ["S(1)"])], mesh={"dims": [{"name": "all", "size": 4}]})
+    gathered = lambda: x.redistribute(mesh, [Replicate()], async_op=True)  # noqa: E731
+    summed = lambda: DTensor.from_local(  # noqa: E731
+        funcol.all_reduce(x.to_local(), "sum", mesh.get_group()), mesh, [Shard(0)], run_check=False)
+    for make in (gathered, summed):
+        want = make().redistribute(mesh, [Shard(1)]).to_local() + 0
+        before = make()
+        assert isinstance(before._local_tensor, funcol.AsyncCollectiveTensor), type(before._local_tensor)
+        with meshplan.follow(plan) as followed:
+            assert torch.equal(before.redistribute(mesh, [Shard(1)]).to_local(), want)
+        assert followed.summary.followed == 1, str(followed)
+        target = distribute_tensor(torch.zeros(8, 8), mesh, [Shard(1)])
+        meshplan.reshard(make(), target)
+        assert torch.equal(target.to_local(), want)
+        assert torch.equal(make().redistribute(mesh, [Shard(1)]).to_local(), want)
+    return True
+
+
 def failing(rank):
     """A rank whose shard is not what the plan says: the message has the plan's step."""
     import meshplan
@@ -469,7 +496,7 @@ def held(body):
 PARTS = {"train4": lambda: trained(4), "train8": lambda: trained(8),
          "compiled": lambda: f"compiled, (followed, left to PyTorch): {json.dumps(ranks_world.on_ranks(4, compiled)[0])}",
          "pipelined": lambda: f"two phases, in up to {max(ranks_world.on_ranks(8, pipelined))} chunks",
-         "behaviour": lambda: held(behaviour), "single": lambda: held(single), "failing": lambda: held(failing), "recorded": lambda: held(recorded), "dying": rank_gone,
+         "behaviour": lambda: held(behaviour), "single": lambda: held(single), "failing": lambda: held(failing), "recorded": lambda: held(recorded), "arriving": lambda: held(arriving), "dying": rank_gone,
          "beside": lambda: "beside: not on NCCL, which has no tags" if ranks_world.ON_GPU else held(beside),
          "timed": timed}
 

@@ -121,6 +121,7 @@ def part_in(flat: torch.Tensor, part: Part) -> torch.Tensor:
 def run_route(route: Route, local: torch.Tensor, shape: tuple[int, ...], groups: Groups,
               clock: Optional[Clock] = None) -> torch.Tensor:
     """The rank's shard of `shape` after all steps, from its shard before; never an alias of it."""
+    local = waited(local)
     dtype, flat = local.dtype, local.contiguous().view(-1)
     for step in route.steps:
         span = Span(flat.device) if clock is not None else None
@@ -248,6 +249,8 @@ def identity(reduce_op: Optional[str], dtype: torch.dtype) -> Any:
 # ---- collectives
 
 def waited(tensor: torch.Tensor) -> torch.Tensor:
+    """What arrives in a tensor that a collective is still on its way to, once it has; any other
+    tensor as it is."""
     return tensor.wait() if isinstance(tensor, funcol.AsyncCollectiveTensor) else tensor
 
 

@@ -20,7 +20,7 @@ import torch.distributed as dist
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed.tensor import DTensor
 
-from meshplan.execute import DTYPE_NAMES, Groups
+from meshplan.execute import DTYPE_NAMES, Groups, waited
 from meshplan.following import (LeftToTorch, PlanLike, dtype_name, layout_of, plan_document,
                                 ranks_of)
 from meshplan.layouts import Layout, PlanMeshes, layout_of_text, whole_entries
@@ -89,7 +89,8 @@ def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
                         device)
     done, span = Resharded(len(pairs)), Span(device)
     if prepared is not None:
-        locals_of = [[t._local_tensor for t in side] for side in zip(*(p[1:] for p in pairs))]
+        locals_of = [[waited(t._local_tensor) for t in side]
+                     for side in zip(*(p[1:] for p in pairs))]
         _check_sizes(prepared, pairs)
         with torch.no_grad(), uncounted():
             counted = Run(prepared, locals_of[0], locals_of[1], _groups, device).all()
@@ -137,7 +138,7 @@ def _check_pair(name: str, source: DTensor, target: DTensor) -> None:
         raise ValueError(f"{name}: on {devices[0]} before and {devices[1]} after: it has no data")
     if isinstance(source._local_tensor, FakeTensor):
         return
-    memory = [t._local_tensor.untyped_storage().data_ptr() for t in (source, target)]
+    memory = [waited(t._local_tensor).untyped_storage().data_ptr() for t in (source, target)]
     if memory[0] == memory[1] and source._local_tensor.numel():
         raise ValueError(f"{name}: before and after share their memory")
 
