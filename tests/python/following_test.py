@@ -238,6 +238,11 @@ def behaviour(rank):
         distribute_tensor(torch.ones(30, 8), turned, [Shard(0)]).redistribute(turned, [Replicate()])
     assert followed.summary.followed == 0 and "'gather' asks this on other ranks" in str(followed), str(followed)
 
+    # What no plan says is no error under strict: PyTorch does it.
+    with meshplan.follow(plan) as followed:
+        none = distribute_tensor(torch.ones(0, 8), mesh, [Shard(0), Shard(0)]).redistribute(mesh, [Replicate(), Shard(0)]).to_local()
+    assert none.shape == (0, 8) and "not followed, 1 times: a tensor without elements: [0, 8]" in str(followed), str(followed)
+
     # A sum over replicas has equal bits everywhere; async_op is counted.
     sums = plan_of([("sum", [5], ["P(sum)", "P(sum)"], ["R", "R"])])
     part = DTensor.from_local(torch.full((5,), 0.1 * (rank + 1) ** 3), mesh, [Partial(), Partial()], run_check=False)

@@ -206,6 +206,8 @@ class Follower:
                             layout_of(target, norms=True))
         entries = self._by_question.get(question.plain(), [])
         entry = next((e for e in entries if ranks in self.meshes.copy_of(e["mesh"])), None)
+        if entry is None and 0 in question.shape:
+            raise LeftToTorch(f"a tensor without elements: {list(question.shape)}")
         if entry is None:
             raise NotInPlan(f"not in the plan: {question}, on mesh {mesh_text(current.mesh)}"
                             + self._nearest(question, entries))
