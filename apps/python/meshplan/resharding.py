@@ -85,8 +85,9 @@ def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
     if _only_recorded(pairs, limit) or not pairs:
         return Resharded(len(pairs))
     device = _device_of(pairs)
-    prepared = _prepare(pairs, plan, bundle, {"max_staging_bytes": limit, "topology": topology},
-                        device)
+    with uncounted():
+        prepared = _prepare(pairs, plan, bundle, {"max_staging_bytes": limit, "topology": topology},
+                            device)
     done, span = Resharded(len(pairs)), Span(device)
     if prepared is not None:
         locals_of = [[waited(t._local_tensor) for t in side]
