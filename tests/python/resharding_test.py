@@ -36,6 +36,13 @@ def empty_like(tensor, mesh, placements):
     return made
 
 
+def nowhere(tensor, mesh):
+    """What a rank outside of the mesh has of it."""
+    import torch
+    from torch.distributed.tensor import DTensor, Replicate
+    return DTensor.from_local(torch.empty(0), mesh, [Replicate()], run_check=False, shape=tensor.shape, stride=tensor.stride())
+
+
 def whole(shape, dtype, seed):
     import torch
     return torch.randint(0, 100, shape, generator=torch.Generator().manual_seed(seed), device="cpu").to(ranks_world.device(), dtype)
@@ -190,15 +197,14 @@ def thin(on):
     import meshplan
     import torch
     from torch.distributed.device_mesh import DeviceMesh
-    from torch.distributed.tensor import DTensor, Replicate as R, Shard as S
+    from torch.distributed.tensor import Replicate as R, Shard as S
     mesh = lambda ranks: DeviceMesh(ranks_world.device(), torch.tensor(ranks, device="cpu"), mesh_dim_names=("x",))  # noqa: E731
     one, four = mesh([0]), mesh([0, 1, 2, 3])
     universe = lambda name, size: {"name": name, "world": size, "dims": [{"name": "x", "size": size}]}  # noqa: E731
     for shape, source, src, target, dst, names in (([1], one, [R()], four, [R()], (["R"], ["R"])),
                                                    ([1, 60], four, [S(0)], on["train"], [S(0), R()], (["S(0)"], ["S(0)", "R"]))):
         data = whole(shape, torch.float32, 5)
-        outside = DTensor.from_local(torch.empty(0), one, [R()], run_check=False, shape=data.shape, stride=data.stride())
-        before = laid_out(data, source, src) if source.get_coordinate() is not None else outside
+        before = laid_out(data, source, src) if source.get_coordinate() is not None else nowhere(data, source)
         meshes = [universe("one", 1), universe("four", 4)] if source is one else [universe("four", 4), TRAIN]
         plan = meshplan.plan({"schema": "meshplan/spec/1", "topology": "h100", "meshes": meshes, "redistributions": [
             {"id": "w", "tensor": {"shape": shape, "dtype": "float32"}, "src_mesh": meshes[0]["name"], "dst_mesh": meshes[1]["name"],
@@ -303,6 +309,36 @@ def single(on):
         check(before, after, wholes, ends, plan=meshplan.plan(spec))
 
 
+def again(rank):
+    """In a world that is made after another one was destroyed nothing of that one is asked."""
+    import datetime
+    import os
+    import tempfile
+    import meshplan
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor import Replicate as R, Shard as S
+    folder = tempfile.TemporaryDirectory()
+    store = ranks_world.of_first(os.path.join(folder.name, "store"))
+    for turn in range(3):
+        # On ranks that the program has no group of.
+        mesh = DeviceMesh("cpu", torch.tensor([[0, 1], [2, 3]]), mesh_dim_names=("a", "b"))
+        one, three = (DeviceMesh("cpu", torch.tensor(ranks), mesh_dim_names=("x",)) for ranks in ([0], [1, 2]))
+        data = whole((6, 4), torch.float32, turn)
+        meshplan.reshard(laid_out(data, mesh, [S(0), S(1)]), target := empty_like(data, mesh, [R(), S(0)]))
+        assert torch.equal(target._local_tensor, laid_out(data, mesh, [R(), S(0)])._local_tensor), turn
+        if rank < 3:
+            outside = lambda m: laid_out(data, m, [R()]) if m.get_coordinate() is not None else nowhere(data, m)  # noqa: E731
+            meshplan.reshard(outside(one), target := outside(three))
+            assert rank == 0 or torch.equal(target._local_tensor, data), turn
+        ranks_world.barrier()
+        dist.destroy_process_group()
+        dist.init_process_group("gloo", init_method=f"file://{store}{turn}", rank=rank, world_size=4, timeout=datetime.timedelta(seconds=20))
+    ranks_world.barrier()
+    return True
+
+
 def refused(words, call):
     try:
         call()
@@ -384,6 +420,8 @@ def main():
         print(ranks_world.on_ranks(WORLD, body)[0])
         said = ranks_world.on_ranks(3, dying, dies=2)
         assert all(text.startswith("reshard: q0, step 0: ") for text in said[:2]), said
+        if not ranks_world.ON_GPU:
+            ranks_world.on_ranks(4, again)
         print(f"rank 2 gone, rank 0 says: {said[0].splitlines()[0]}")
     times = ranks_world.on_ranks(WORLD, measure)[0]
     print(f"50 small weights on 8 processes, ms: {times}")

@@ -7,6 +7,7 @@ import collections
 import contextlib
 import hashlib
 import math
+import weakref
 from typing import Any, Callable, Iterator, Optional
 
 import torch
@@ -74,7 +75,10 @@ def _backends(group: dist.ProcessGroup) -> set[str]:
     return set(str(dist.get_backend_config(group)).split(","))
 
 
-_made: collections.Counter[tuple[int, ...]] = collections.Counter()  # groups by ranks
+# By the default group of a world: how many groups of which ranks were made in it. A process that
+# joins the next world has made none either.
+_made: weakref.WeakKeyDictionary[dist.ProcessGroup, collections.Counter[tuple[int, ...]]] = (
+    weakref.WeakKeyDictionary())
 
 
 @contextlib.contextmanager
@@ -84,14 +88,16 @@ def _by_members(ranks: tuple[int, ...]) -> Iterator[None]:
     which members may differ in, and then wait for each other under different names; and a default
     group that is bound to a device (`device_id` of init_process_group) has it split off, which
     waits for all of its ranks."""
-    c10d, _made[ranks] = dist.distributed_c10d, _made[ranks] + 1
+    c10d = dist.distributed_c10d
     default = c10d._get_default_group()
+    made = _made.setdefault(default, collections.Counter())
+    made[ranks] += 1
     if not hasattr(c10d, "_process_group_name"):
         raise RuntimeError(f"PyTorch {torch.__version__} names its groups in a way that meshplan "
                            "does not know: no distributed_c10d._process_group_name")
     bound, name_of = getattr(default, "bound_device_id", None), c10d._process_group_name
     digest = hashlib.sha1(repr(ranks).encode(), usedforsecurity=False).hexdigest()
-    name = f"meshplan_{digest}_{_made[ranks]}"
+    name = f"meshplan_{digest}_{made[ranks]}"
     try:
         c10d._process_group_name = lambda *_, **__: name
         if bound is not None:

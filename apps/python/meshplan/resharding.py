@@ -246,12 +246,23 @@ def spec_of(questions: Sequence[tuple[Question, int]], max_staging_bytes: int,
 
 _PREPARED: dict[str, Optional[BundleRoute]] = {}  # by what was asked, and the plan's digest
 _groups = Groups()
+_world: Optional[dist.ProcessGroup] = None  # the default group that both are of
+
+
+def _forget_other_worlds() -> None:
+    """Groups are gone with the world that they were made in, and another one may have other ranks."""
+    global _world, _groups
+    default = dist.distributed_c10d._get_default_group()
+    if default is not _world:
+        _PREPARED.clear()
+        _groups, _world = Groups(), default
 
 
 def _prepare(pairs: list[tuple[str, DTensor, DTensor]], plan: Optional[PlanLike],
              bundle: Optional[str], limits: dict[str, Any],
              device: torch.device) -> Optional[BundleRoute]:
     """The rank's route; None where it has no part in any of the pairs."""
+    _forget_other_worlds()
     questions = [_question(*pair) for pair in pairs]
     document = None if plan is None else plan_document(plan)
     distinct = list(dict.fromkeys(questions))
