@@ -10,6 +10,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "capture"))
+import following_edges as edges  # noqa: E402
 import follow_test as oracle  # noqa: E402  tests/capture: a topology on which plans keep to collectives
 import ranks_world  # noqa: E402
 
@@ -344,103 +345,6 @@ def timed():
     return "by events of the GPU, read when asked for"
 
 
-def beside(rank):
-    """Messages of the program's own, and of another thread, that wait while a plan's are under way on the same group: none takes another's."""
-    import threading
-    import meshplan
-    import torch
-    import torch.distributed as dist
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import Shard, distribute_tensor
-    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
-    tall, wide = (distribute_tensor(torch.arange(64.0).view(shape), mesh, [Shard(0), Shard(1)]) for shape in ((16, 4), (8, 8)))
-    turn = lambda x: x.redistribute(mesh, [Shard(1), Shard(0)]).to_local()  # noqa: E731
-    own = {x: turn(x) for x in (tall, wide)}
-    with meshplan.follow(plan_of([(name, shape, ["S(0)", "S(1)"], ["S(1)", "S(0)"]) for name, shape in (("tall", [16, 4]), ("wide", [8, 8]))])) as followed:
-        came = torch.full((16,), -1.0)
-        waiting = dist.irecv(came, 1) if rank == 2 else None
-        got = turn(wide)
-        if rank == 1:
-            dist.isend(torch.arange(16.0) + 100, 2).wait()
-        if waiting is not None:
-            waiting.wait()
-            assert torch.equal(came, torch.arange(16.0) + 100), f"a message of the program: {came}"
-        assert torch.equal(got, own[wide]), f"a message of the plan: {got}"
-        right = []
-        threads = [threading.Thread(target=lambda x=x: right.extend(torch.equal(turn(x), own[x]) for _ in range(20))) for x in (tall, wide)]
-        for thread in threads[::-1] if rank % 2 else threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert right == 40 * [True], right
-    assert followed.summary.followed == 41 and all("exchange" in step.route.name for step in followed.summary.steps()), str(followed)
-    return True
-
-
-def recorded(rank):
-    """A program that follows a plan is recorded as without one, whichever `with` is outside: what is followed, inserted by an operator, and missing
-    in the plan."""
-    import meshplan
-    import meshplan.capture
-    import torch
-    import torch.distributed.tensor._redistribute as redistribute
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
-    mesh, original = init_device_mesh(ranks_world.device(), (2, 2), mesh_dim_names=("dp", "tp")), redistribute.redistribute_local_tensor
-    x, y = (distribute_tensor(torch.arange(64.0).view(8, 8), mesh, placements) for placements in ([Shard(0), Shard(1)], [Shard(1), Shard(0)]))
-
-    def step():
-        return [t.to_local() for t in (x.redistribute(mesh, [Shard(1), Shard(0)]), x + y, x.redistribute(mesh, [Replicate(), Replicate()]))]
-
-    with meshplan.capture.record() as recorder:
-        own = step()
-    spec = ranks_world.of_first(recorder.spec)
-    assert len(spec["redistributions"]) >= 2, spec
-    plan, asked = meshplan.plan(spec), [(r["id"], r.get("count", 1)) for r in spec["redistributions"]]
-    with meshplan.capture.record() as inside, meshplan.follow(plan) as followed:
-        assert all(map(torch.equal, step(), own))
-    with meshplan.follow(plan) as outer, meshplan.capture.record() as outside:
-        assert all(map(torch.equal, step(), own))
-    for recorder, follower in ((inside, followed), (outside, outer)):
-        again = ranks_world.of_first(recorder.spec)
-        assert [(r["id"], r.get("count", 1)) for r in again["redistributions"]] == asked and "x-not-covered" not in again, again
-        assert follower.summary.followed == sum(count for _, count in asked), str(follower)
-    # The next plan is made of the recording: what this one lacks, a whole world or a request, is no error there.
-    for lacking in (plan_of([("other", [2], ["S(0)", "R"], ["R", "R"])]), plan_of([("other", [16], ["S(0)"], ["R"])], mesh={"dims": [{"name": "all", "size": 8}]})):
-        with meshplan.capture.record() as recorder, meshplan.follow(lacking) as followed:
-            assert all(map(torch.equal, step(), own))
-        assert followed.summary.followed == 0 and len(recorder.spec["redistributions"]) == len(asked), str(followed)
-    assert redistribute.redistribute_local_tensor is original
-    return True
-
-
-def arriving(rank):
-    """Shards that a collective is still on its way to: their own redistribution's with async_op, or what a program made a DTensor of."""
-    import meshplan
-    import torch
-    import torch.distributed._functional_collectives as funcol
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
-    mesh = init_device_mesh(ranks_world.device(), (4,), mesh_dim_names=("all",))
-    x = distribute_tensor(torch.arange(64.0).view(8, 8), mesh, [Shard(0)])
-    plan = plan_of([("cut", [8, 8], ["R"], ["S(1)"]), ("turn", [8, 8], ["S(0)"], ["S(1)"])], mesh={"dims": [{"name": "all", "size": 4}]})
-    gathered = lambda: x.redistribute(mesh, [Replicate()], async_op=True)  # noqa: E731
-    summed = lambda: DTensor.from_local(  # noqa: E731
-        funcol.all_reduce(x.to_local(), "sum", mesh.get_group()), mesh, [Shard(0)], run_check=False)
-    for make in (gathered, summed):
-        want = make().redistribute(mesh, [Shard(1)]).to_local() + 0
-        before = make()
-        assert isinstance(before._local_tensor, funcol.AsyncCollectiveTensor), type(before._local_tensor)
-        with meshplan.follow(plan) as followed:
-            assert torch.equal(before.redistribute(mesh, [Shard(1)]).to_local(), want)
-        assert followed.summary.followed == 1, str(followed)
-        target = distribute_tensor(torch.zeros(8, 8), mesh, [Shard(1)])
-        meshplan.reshard(make(), target)
-        assert torch.equal(target.to_local(), want)
-        assert torch.equal(make().redistribute(mesh, [Shard(1)]).to_local(), want)
-    return True
-
-
 def failing(rank):
     """A rank whose shard is not what the plan says: the message has the plan's step."""
     import meshplan
@@ -493,16 +397,16 @@ def trained(world):
     return f"{world} processes, (followed, left to PyTorch, with exchanges): {json.dumps(ranks_world.on_ranks(world, train, world)[0])}"
 
 
-def held(body):
-    ranks_world.on_ranks(4, body)
+def held(body, *arguments):
+    ranks_world.on_ranks(4, body, *arguments)
     return f"{body.__name__}: as it must be"
 
 
 PARTS = {"train4": lambda: trained(4), "train8": lambda: trained(8),
          "compiled": lambda: f"compiled, (followed, left to PyTorch): {json.dumps(ranks_world.on_ranks(4, compiled)[0])}",
          "pipelined": lambda: f"two phases, in up to {max(ranks_world.on_ranks(8, pipelined))} chunks",
-         "behaviour": lambda: held(behaviour), "single": lambda: held(single), "failing": lambda: held(failing), "recorded": lambda: held(recorded), "arriving": lambda: held(arriving), "dying": rank_gone,
-         "beside": lambda: "beside: not on NCCL, which has no tags" if ranks_world.ON_GPU else held(beside),
+         "behaviour": lambda: held(behaviour), "single": lambda: held(single), "failing": lambda: held(failing), "recorded": lambda: held(edges.recorded, plan_of), "arriving": lambda: held(edges.arriving, plan_of), "dying": rank_gone,
+         "beside": lambda: "beside: not on NCCL, which has no tags" if ranks_world.ON_GPU else held(edges.beside, plan_of),
          "timed": timed}
 
 

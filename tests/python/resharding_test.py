@@ -348,6 +348,38 @@ def refused(words, call):
         raise AssertionError(f"no error that says '{words}'")
 
 
+def shared_memory(on):
+    """What is filled is read and filled by nothing else; views of one buffer are apart where they have no element in common."""
+    import meshplan
+    import torch
+    from torch.distributed.tensor import DTensor, Replicate as R, Shard as S
+    data = [whole((8, 8), torch.float32, seed) for seed in (7, 8)]
+    there = [[S(0), R()], [S(1), R()]]  # a shard is [4, 8], or [8, 4]
+    made = lambda local, placements: DTensor.from_local(local, on["all"], placements, run_check=False)  # noqa: E731
+    shards = [laid_out(t, on["all"], placements) for t, placements in zip(data, there)]
+    refused("0 before and 0 after share their memory: give what is filled memory of its own", lambda: meshplan.reshard(shards[0], shards[0]))
+    refused("after share their memory", lambda: meshplan.reshard(dict(zip("pq", shards)), dict(zip("pq", shards[::-1]))))
+    refused("0 after and 1 after share", lambda: meshplan.reshard(shards[:1] * 2, [target := empty_like(data[0], on["all"], there[1]), target]))
+    meshplan.reshard([shards[0]] * 2, [empty_like(data[0], on["all"], there[1]) for _ in range(2)])  # a source may be two's
+
+    def fill(source, target, apart):
+        source.copy_(shards[0]._local_tensor)
+        before, after = made(source, there[0]), made(target, there[1])
+        if not apart:
+            return refused("share their memory", lambda: meshplan.reshard(before, after))
+        meshplan.reshard(before, after)
+        return torch.equal(target, laid_out(data[0], on["all"], there[1])._local_tensor) and torch.equal(source, shards[0]._local_tensor)
+
+    flat, wide, deep = torch.zeros(80), torch.zeros(10, 12), torch.zeros(8, 2, 4)
+    assert fill(flat[:32].view(4, 8), flat[32:64].view(8, 4), True) and fill(flat[40:72].view(4, 8), flat[:32].view(8, 4), True)
+    assert fill(wide[:4, :8], wide[:8, 8:], True) and fill(wide[3:7, 4:], wide[2:, :4], True)
+    assert fill(torch.zeros(4, 8), deep[:, 1], True)
+    fill(flat[:32].view(4, 8), flat[31:63].view(8, 4), False)
+    fill(wide[:4, :8], wide[:8, 7:11], False)
+    fill(wide[:4, 4:], wide.flatten()[10:106].view(8, 12)[:, :4], False)  # its columns are 10, 11, 0 and 1
+    fill(flat[:32].view(4, 8), flat[:64].view(8, 8)[:, ::2], False)
+
+
 def refusals(on):
     import meshplan
     import torch
@@ -355,7 +387,7 @@ def refusals(on):
     one, two = laid_out(torch.ones(8, 8), on["all"], [S(0), S(1)]), laid_out(torch.ones(8, 4), on["all"], [S(0), S(1)])
     refused("only in one of before and after: b", lambda: meshplan.reshard({"a": one}, {"a": one, "b": two}))
     refused("torch.float32[8, 8] before, torch.float32[8, 4] after", lambda: meshplan.reshard([one], [two]))
-    refused("share their memory", lambda: meshplan.reshard(one, one))
+    shared_memory(on)
     refused("not a NoneType", lambda: meshplan.reshard(None, None))
     refused("not a generator", lambda: meshplan.reshard((t for t in [one]), (t for t in [one])))
     odd = [laid_out(torch.ones(8, 8, dtype=torch.complex64), on["all"], [S(0), S(1)]) for _ in range(2)]

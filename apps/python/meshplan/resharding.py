@@ -26,6 +26,7 @@ from meshplan.following import (LeftToTorch, PlanLike, dtype_name, layout_of, pl
 from meshplan.layouts import Layout, PlanMeshes, layout_of_text, whole_entries
 from meshplan.library import bundle_transfers
 from meshplan.library import plan as plan_of_spec
+from meshplan.memory import check_apart, held_of
 from meshplan.recording import recorder, uncounted
 from meshplan.rounds import BundleRoute, Buffer, bundle_named, bundle_route
 from meshplan.routes import tag_of
@@ -84,14 +85,14 @@ def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
     limit = STAGING_BYTES if max_staging_bytes is None else max_staging_bytes
     if _only_recorded(pairs, limit) or not pairs:
         return Resharded(len(pairs))
+    locals_of = [[waited(t._local_tensor) for t in side] for side in zip(*(p[1:] for p in pairs))]
+    _check_memory(pairs, locals_of)
     device = _device_of(pairs)
     with uncounted():
         prepared = _prepare(pairs, plan, bundle, {"max_staging_bytes": limit, "topology": topology},
                             device)
     done, span = Resharded(len(pairs)), Span(device)
     if prepared is not None:
-        locals_of = [[waited(t._local_tensor) for t in side]
-                     for side in zip(*(p[1:] for p in pairs))]
         _check_sizes(prepared, pairs)
         with torch.no_grad(), uncounted():
             counted = Run(prepared, locals_of[0], locals_of[1], _groups, device).all()
@@ -137,11 +138,14 @@ def _check_pair(name: str, source: DTensor, target: DTensor) -> None:
     devices = [str(tensor._local_tensor.device.type) for tensor in (source, target)]
     if "meta" in devices:
         raise ValueError(f"{name}: on {devices[0]} before and {devices[1]} after: it has no data")
-    if isinstance(source._local_tensor, FakeTensor):
-        return
-    memory = [waited(t._local_tensor).untyped_storage().data_ptr() for t in (source, target)]
-    if memory[0] == memory[1] and source._local_tensor.numel():
-        raise ValueError(f"{name}: before and after share their memory")
+
+
+def _check_memory(pairs: list[tuple[str, DTensor, DTensor]],
+                  locals_of: list[list[torch.Tensor]]) -> None:
+    """Sources may share memory, as tied weights do; rounds fill targets while others are read."""
+    check_apart([held_of(f"{name} {end}", tensor, end == "after")
+                 for end, side in zip(("before", "after"), locals_of)
+                 for (name, _, _), tensor in zip(pairs, side) if tensor.numel()])
 
 
 def _device_of(pairs: list[tuple[str, DTensor, DTensor]]) -> torch.device:
