@@ -405,7 +405,8 @@ def held(body, *arguments):
 PARTS = {"train4": lambda: trained(4), "train8": lambda: trained(8),
          "compiled": lambda: f"compiled, (followed, left to PyTorch): {json.dumps(ranks_world.on_ranks(4, compiled)[0])}",
          "pipelined": lambda: f"two phases, in up to {max(ranks_world.on_ranks(8, pipelined))} chunks",
-         "behaviour": lambda: held(behaviour), "single": lambda: held(single), "failing": lambda: held(failing), "recorded": lambda: held(edges.recorded, plan_of), "arriving": lambda: held(edges.arriving, plan_of), "dying": rank_gone,
+         "behaviour": lambda: held(behaviour), "single": lambda: held(single), "failing": lambda: held(failing), "dying": rank_gone,
+         "recorded": lambda: held(edges.recorded, plan_of), "arriving": lambda: held(edges.arriving, plan_of),
          "beside": lambda: "beside: not on NCCL, which has no tags" if ranks_world.ON_GPU else held(edges.beside, plan_of),
          "timed": timed}
 

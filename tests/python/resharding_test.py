@@ -309,6 +309,33 @@ def single(on):
         check(before, after, wholes, ends, plan=meshplan.plan(spec))
 
 
+def disagreeing(rank):
+    """Ranks that ask for different tensors: an error on all of them, at first always, later where PyTorch compares collectives each time."""
+    import meshplan
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Shard as S
+    mesh = init_device_mesh(ranks_world.device(), (4,), mesh_dim_names=("x",))
+    data, ways = whole((8, 8), torch.float32, 9), [([S(0)], [S(1)]), ([S(1)], [S(0)])]
+    ask = lambda way: meshplan.reshard(laid_out(data, mesh, way[0]), target := empty_like(data, mesh, way[1])) and target  # noqa: E731
+
+    def differ():
+        try:
+            ask(ways[rank % 2])
+        except RuntimeError as error:
+            assert str(error) == "reshard: the ranks do not ask for the same tensors in the same order", error
+        else:
+            raise AssertionError("no error")
+
+    differ()
+    for _ in range(2):
+        assert all(torch.equal(ask(way)._local_tensor, laid_out(data, mesh, way[1])._local_tensor) for way in ways)
+        dist.set_debug_level(dist.DebugLevel.DETAIL)
+    differ()
+    return True
+
+
 def again(rank):
     """In a world that is made after another one was destroyed nothing of that one is asked."""
     import datetime
@@ -452,6 +479,7 @@ def main():
         print(ranks_world.on_ranks(WORLD, body)[0])
         said = ranks_world.on_ranks(3, dying, dies=2)
         assert all(text.startswith("reshard: q0, step 0: ") for text in said[:2]), said
+        ranks_world.on_ranks(4, disagreeing)
         if not ranks_world.ON_GPU:
             ranks_world.on_ranks(4, again)
         print(f"rank 2 gone, rank 0 says: {said[0].splitlines()[0]}")

@@ -70,7 +70,10 @@ def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
 
     Both are a DTensor, a list, or a dict with the same keys; each pair has one shape and dtype, its
     meshes may be any, also on other ranks. Every rank of any of the meshes calls this with the same
-    pairs in the same order; a rank outside of a tensor's mesh has the DTensor without data.
+    pairs in the same order; a rank outside of a tensor's mesh has the DTensor without data. Ranks
+    that ask differently get a RuntimeError where they have not asked before; later they wait for
+    each other until PyTorch's timeout, as in collectives that differ, unless they are told to
+    compare each time: by TORCH_DISTRIBUTED_DEBUG=DETAIL, as PyTorch compares its collectives.
 
     Without a `plan` the pairs are planned as one bundle when they are asked for first:
     `max_staging_bytes` (default 2 GiB; 0: no limit) bounds what a rank holds in packed messages and
@@ -275,9 +278,12 @@ def _prepare(pairs: list[tuple[str, DTensor, DTensor]], plan: Optional[PlanLike]
     if document is not None:
         asked += [[name for name, _, _ in pairs], bundle, document.get("digest")]
     text = json.dumps(asked)
-    if text not in _PREPARED:
-        everyone = tuple(sorted({r for q in distinct for mesh in q.meshes for r in mesh.ranks}))
+    meshes = {mesh for question in distinct for mesh in question.meshes}
+    everyone = tuple(sorted({rank for mesh in meshes for rank in mesh.ranks}))
+    # Each time it would take as long as a small reshard, and on a GPU wait for it.
+    if text not in _PREPARED or dist.get_debug_level() == dist.DebugLevel.DETAIL:
         _agree(text, everyone, device)
+    if text not in _PREPARED:
         if document is None:
             document = json.loads(plan_of_spec(asked[0]))
             counts = [0] * len(distinct)
