@@ -1,5 +1,5 @@
-"""What following_test.py runs on 4 processes of the edges of meshplan.follow: beside a program's own messages and threads, in a recording, and on
-shards that are still on their way. `plan_of` is its: a plan of (id, shape, source, target) in float32 on dp 2 x tp 2.
+"""What following_test.py runs on 4 processes of the edges of meshplan.follow: beside a program's own messages and threads, in a recording, on
+shards that are still on their way, and on strided ones. `plan_of` is its: a plan of (id, shape, source, target) in float32 on dp 2 x tp 2.
 """
 import ranks_world
 
@@ -98,4 +98,32 @@ def arriving(rank, plan_of):
         meshplan.reshard(make(), target)
         assert torch.equal(target.to_local(), want)
         assert torch.equal(make().redistribute(mesh, [Shard(1)]).to_local(), want)
+    return True
+
+
+def strided(rank):
+    """Gradients of strided shards and partials, of which versions of PyTorch ask different redistributions: as recorded, so followed."""
+    import meshplan
+    import meshplan.capture
+    import torch
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Partial, Shard
+    from torch.distributed.tensor.placement_types import _StridedShard
+    mesh, whole = init_device_mesh(ranks_world.device(), (2, 2), mesh_dim_names=("dp", "tp")), torch.arange(24.0).view(6, 4)
+
+    def step(op):
+        x = DTensor.from_local(whole * (rank + 1), mesh, [Partial(op), Partial(op)], run_check=False).requires_grad_()
+        y = x.redistribute(mesh, [_StridedShard(0, split_factor=2), Shard(0)])
+        grad = DTensor.from_local(torch.ones_like(y.to_local()) * (rank + 1), mesh, y.placements, run_check=False, shape=y.shape, stride=y.stride())
+        y.backward(grad)
+        return y.to_local().detach(), x.grad
+
+    for op in ("sum", "avg", "max"):
+        with meshplan.capture.record() as recorder:
+            out, grad = step(op)
+        with meshplan.follow(meshplan.plan(ranks_world.of_first(recorder.spec))) as followed:
+            again, followed_grad = step(op)
+        assert followed.summary.followed == 2, str(followed)
+        assert torch.equal(again, out) and followed_grad.placements == grad.placements
+        assert torch.equal(followed_grad.full_tensor(), grad.full_tensor()), f"{op}: {followed_grad.full_tensor()}, {grad.full_tensor()}"
     return True

@@ -103,7 +103,14 @@ def tensor_of(shape, dtype):
     return {"shape": sizes, "dtype": DTYPES[name]}
 
 
-def normalise(src, dst):
-    """PyTorch's normalisation of gradients: a partial target of a shard or a replica becomes a
-    replica."""
+def normalised(src, dst):
+    """PyTorch's normalisation of gradients, which a planner has, too: a partial target of a shard
+    or a replica becomes a replica."""
     return ["R" if d[0] == "P" and s[0] != "P" else d for s, d in zip(src, dst)]
+
+
+def asked_backward(current, dst):
+    """The target of a gradient as the version at hand normalises it: to 2.11 a strided shard is not
+    a shard, so that it makes the partial of one."""
+    whole = [p.is_shard() or p.is_replicate() for p in current.placements]
+    return ["R" if d[0] == "P" and no_partial else d for no_partial, d in zip(whole, dst)]

@@ -11,7 +11,13 @@ import torch
 import torch.distributed as dist
 
 from meshplan.capture.mesh_layout import flattened_of, root_of
-from meshplan.capture.placements import normalise, partial_names, state_of, tensor_of
+from meshplan.capture.placements import (
+    asked_backward,
+    normalised,
+    partial_names,
+    state_of,
+    tensor_of,
+)
 from meshplan.capture.universes import Universes, universes_of
 from meshplan.recorded_ids import ids_of
 from meshplan.recorded_spec import NotCovered, kind_of
@@ -150,7 +156,7 @@ class SpecWriter:
             return  # a mesh that the recording rank has no part in: PyTorch does nothing there
         (src, src_order), (dst, dst_order) = state_of(current), state_of(target)
         if gradient:
-            dst = normalise(src, dst)
+            dst = asked_backward(current, dst)
         if src == dst and src_order == dst_order:
             return
         tensor = tensor_of(current.shape, current.tensor_meta.dtype)
@@ -161,7 +167,8 @@ class SpecWriter:
             named
         ):  # part of what tells entries apart: a norm's partial is not the plain sum beside it
             entry["x-partial"] = named
-        if gradient:
+        # What a planner would normalise further is not said to go backward.
+        if gradient and dst == normalised(src, dst):
             entry["direction"] = "backward"
         entry["x-phase"], entry["x-asked-by"] = phase, origin
         # Layers share an entry, other modules do not.
