@@ -58,8 +58,9 @@ def follow(plan: PlanLike, strict: bool = True) -> "Follower":
 
     `plan` is a path of a plan file, its text, or a dict read from one. Every rank of the world
     enters and leaves at the same place of the program. With `strict` a redistribution that the plan
-    does not have is a NotInPlan, and so is a plan for ranks that this world lacks; without, and in a
-    recording, of which the next plan is made, PyTorch does it, and the summary lists it. The value of the `with` prints as the summary.
+    does not have is a NotInPlan, and so is a plan for ranks that this world lacks; without, and in
+    a recording, of which the next plan is made, PyTorch does it, and the summary lists it. The
+    value of the `with` prints as the summary.
     """
     return Follower(plan_document(plan), strict)
 

@@ -257,7 +257,7 @@ _world: Optional[dist.ProcessGroup] = None  # the default group that both are of
 
 
 def _forget_other_worlds() -> None:
-    """Groups are gone with the world that they were made in, and another one may have other ranks."""
+    """Groups are gone with the world that they were made in; another one may have other ranks."""
     global _world, _groups
     default = dist.distributed_c10d._get_default_group()
     if default is not _world:
