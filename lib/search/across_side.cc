@@ -60,7 +60,8 @@ std::vector<Stop> Side::stops(int64_t state_limit, Shortcuts& shortcuts) const {
 int64_t Side::least_peak(const Stop& stop, work::Budget& budget) const {
   if (stop.found) return 0;
   const PlanProblem problem = problem_of(request_of(stop));
-  const int64_t peak = meshplan::least_peak(problem, budget.left / 100 * work::landing_percent);
+  const int64_t peak =
+      meshplan::least_peak(problem, budget.left / 100 * work::landing_percent).bytes;
   budget.spend(problem.work + work::problem);
   return peak;
 }

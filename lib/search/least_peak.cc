@@ -6,12 +6,13 @@
 #include "base/int_math.h"
 #include "search/moves.h"
 #include "search/search.h"
+#include "search/work.h"
 
 namespace meshplan {
 
 namespace {
 
-constexpr size_t listable_aims = 700;  // every one of them is priced in full
+constexpr size_t listable_aims = 700;  // of exchanges from one state
 
 using StateWords = std::array<uint64_t, 3>;
 StateWords key_of(const SearchState& s) {
@@ -20,69 +21,130 @@ StateWords key_of(const SearchState& s) {
   return words;
 }
 
-// Exchanges that reduce all of what is pending but `pending`. Beyond what can be listed, the one to
-// the target alone: the least peak named is then one that exists, if not always the least.
-void list_exchanges(const PlanProblem& p, const SearchState& at, uint16_t pending,
-                    std::vector<Edge>& edges) {
-  SearchState like = at;
-  like.pending = pending;
-  unsigned frozen = 0;
-  for (int d = 0; d < p.dims; ++d) {
-    for (int k = 0; k < p.frozen[static_cast<size_t>(d)]; ++k)
-      frozen |= 1U << at.sub_axis[as_index(at.begin_of(d) + k)];
+// Dijkstra on the largest peak along the way instead of the sum of times. An exchange counts by its
+// input and output until it is the next step to be taken: so few are priced.
+class PeakSearch {
+ public:
+  PeakSearch(const PlanProblem& p, int64_t work_budget)
+      : p_(p), most_work_(saturating_add(p.work, work_budget)) {}
+
+  LeastPeak run() {
+    found_.bytes = one_exchange();
+    reach(p_.source, 0);
+    while (!open_.empty()) {
+      std::pop_heap(open_.begin(), open_.end(), later);
+      const Open next = open_.back();
+      open_.pop_back();
+      if (next.peak >= found_.bytes) break;
+      if (p_.work > most_work_) {
+        found_.proven = false;
+        break;
+      }
+      if (next.by_exchange) {
+        price(next);
+      } else if (next.at == p_.target) {
+        found_.bytes = next.peak;
+      } else if (next.peak == reached_[key_of(next.at)]) {
+        list_steps(next.at, next.peak);
+      }
+    }
+    return found_;
   }
-  const auto movable = static_cast<uint16_t>(p.all & ~frozen & ~like.pending & ~like.made);
-  std::vector<SearchState> aims;
-  if (!all_spreads(p, like, movable, listable_aims, aims)) {
-    aims.clear();
-    SearchState landing = p.target;
-    landing.made = at.made;
-    if (landing.pending == like.pending) aims.push_back(landing);
+
+ private:
+  struct Open {
+    int64_t peak = 0;  // on the way there, at least
+    SearchState at;
+    SearchState from = {};  // of an exchange that is not priced yet
+    bool by_exchange = false;
+  };
+  static bool later(const Open& a, const Open& b) { return a.peak > b.peak; }
+
+  // One to the target, and the step that makes contributions where it has some.
+  [[nodiscard]] int64_t one_exchange() const {
+    SearchState landing = p_.target;
+    landing.made = 0;
+    const int64_t peak =
+        peak_of(p_, p_.source, exchange_edge(p_, p_.source, landing, ExchangeWay::one_phase));
+    if (landing == p_.target) return peak;
+    int64_t least = INT64_MAX;
+    std::vector<Edge> edges;
+    (void)collective_moves(p_, landing, edges);
+    for (const Edge& edge : edges) {
+      if (edge.to == p_.target) least = std::min(least, std::max(peak, peak_of(p_, landing, edge)));
+    }
+    return least;
   }
-  for (const SearchState& to : aims) {
-    if (!(to == at)) edges.push_back(exchange_edge(p, at, to, ExchangeWay::one_phase));
+
+  void push(Open open) {
+    if (open.peak >= found_.bytes) return;
+    open_.push_back(open);
+    std::push_heap(open_.begin(), open_.end(), later);
   }
-}
+  void reach(const SearchState& at, int64_t peak) {
+    const auto [known, fresh] = reached_.try_emplace(key_of(at), peak);
+    if (!fresh && known->second <= peak) return;
+    known->second = peak;
+    push({peak, at});
+  }
+  void price(const Open& open) {
+    const auto known = reached_.find(key_of(open.at));
+    if (known != reached_.end() && known->second <= open.peak) return;
+    const Edge edge = exchange_edge(p_, open.from, open.at, ExchangeWay::one_phase);
+    reach(open.at, std::max(open.peak, peak_of(p_, open.from, edge)));
+  }
+
+  void list_steps(const SearchState& at, int64_t peak) {
+    std::vector<Edge> edges;
+    (void)collective_moves(p_, at, edges);
+    for (const Edge& edge : edges) reach(edge.to, std::max(peak, peak_of(p_, at, edge)));
+    const uint16_t open_sums = at.pending;
+    for (uint16_t q = open_sums;; q = static_cast<uint16_t>((q - 1) & open_sums)) {
+      if (may_reduce(p_, at, q)) list_exchanges(at, static_cast<uint16_t>(at.pending & ~q), peak);
+      if (q == 0) break;
+    }
+  }
+
+  // Exchanges that reduce all of what is pending but `pending`. Beyond what can be listed, the one
+  // to the target alone.
+  void list_exchanges(const SearchState& at, uint16_t pending, int64_t peak) {
+    SearchState like = at;
+    like.pending = pending;
+    unsigned frozen = 0;
+    for (int d = 0; d < p_.dims; ++d) {
+      for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k)
+        frozen |= 1U << at.sub_axis[as_index(at.begin_of(d) + k)];
+    }
+    const auto movable = static_cast<uint16_t>(p_.all & ~frozen & ~like.pending & ~like.made);
+    std::vector<SearchState> aims;
+    if (!all_spreads(p_, like, movable, listable_aims, aims)) {
+      found_.proven = false;
+      aims.clear();
+      SearchState landing = p_.target;
+      landing.made = at.made;
+      if (landing.pending == like.pending) aims.push_back(landing);
+    }
+    const int64_t input = bytes_of(at);
+    for (const SearchState& to : aims) {
+      p_.work += work::state;
+      if (!(to == at)) push({std::max(peak, saturating_add(input, bytes_of(to))), to, at, true});
+    }
+  }
+  [[nodiscard]] int64_t bytes_of(const SearchState& at) const {
+    return saturating_mul(box_elements(p_, at), p_.element);
+  }
+
+  const PlanProblem& p_;
+  int64_t most_work_;
+  LeastPeak found_;
+  std::map<StateWords, int64_t> reached_;
+  std::vector<Open> open_;
+};
 
 }  // namespace
 
-// Dijkstra on the largest peak along the way instead of the sum of times.
-int64_t least_peak(const PlanProblem& p, int64_t work_budget) {
-  std::map<StateWords, int64_t> reached;
-  std::vector<std::pair<int64_t, SearchState>> open{{0, p.source}};
-  auto later = [](const auto& a, const auto& b) { return a.first > b.first; };
-  reached[key_of(p.source)] = 0;
-  const int64_t most_work = p.work + work_budget;
-  SearchState straight = p.target;
-  straight.made = 0;
-  const int64_t target_peak =
-      peak_of(p, p.source, exchange_edge(p, p.source, straight, ExchangeWay::one_phase));
-  std::vector<Edge> edges;
-  while (!open.empty()) {
-    std::pop_heap(open.begin(), open.end(), later);
-    auto [peak, at] = open.back();
-    open.pop_back();
-    if (at == p.target) return peak;
-    if (peak > reached[key_of(at)]) continue;
-    if (p.work > most_work) return target_peak;
-    edges.clear();
-    collective_moves(p, at, edges);
-    const uint16_t open_sums = at.pending;
-    for (uint16_t q = open_sums;; q = static_cast<uint16_t>((q - 1) & open_sums)) {
-      if (may_reduce(p, at, q))
-        list_exchanges(p, at, static_cast<uint16_t>(at.pending & ~q), edges);
-      if (q == 0) break;
-    }
-    for (const Edge& edge : edges) {
-      int64_t next = std::max(peak, peak_of(p, at, edge));
-      auto [known, fresh] = reached.try_emplace(key_of(edge.to), next);
-      if (!fresh && known->second <= next) continue;
-      known->second = next;
-      open.emplace_back(next, edge.to);
-      std::push_heap(open.begin(), open.end(), later);
-    }
-  }
-  return INT64_MAX;
+LeastPeak least_peak(const PlanProblem& p, int64_t work_budget) {
+  return PeakSearch(p, work_budget).run();
 }
 
 }  // namespace meshplan

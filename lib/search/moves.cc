@@ -5,6 +5,7 @@
 #include "base/int_math.h"
 #include "cost/protocols.h"
 #include "cost/step_figures.h"
+#include "search/listing_work.h"
 #include "search/work.h"
 #include "tensor/box.h"
 
@@ -445,9 +446,7 @@ Edge exchange_edge(const PlanProblem& p, const SearchState& from, const SearchSt
 
 int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge) {
   p.work += work::step;
-  const bool closed_forms = p.even && p.always_line_up;
-  if (edge.op == Op::exchange && !closed_forms)
-    p.work += listing_work(p, from, edge.to, listed_limit);
+  const ListingWork listings(*p.levels);
   Step step;
   step.op = edge.op;
   step.mesh_dims = mesh_sub_axes(p, edge.group);
@@ -466,7 +465,9 @@ int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge)
   q.reduce_dtype = p.reduce_dtype;
   q.before = &before;
   q.step = &step;
-  return price_step_on(*p.levels, q).peak_bytes;
+  const int64_t peak = price_step_on(*p.levels, q).peak_bytes;
+  p.work += listings.since();
+  return peak;
 }
 
 bool all_spreads(const PlanProblem& p, const SearchState& like, uint16_t movable, size_t limit,

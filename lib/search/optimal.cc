@@ -118,12 +118,16 @@ class AskedProblem {
   std::shared_ptr<PlanProblem> shared_;
 };
 
-Error nothing_fits(const PlanQuestion& question, int64_t least, bool searched) {
-  const std::string limit =
-      "no plan fits max_memory_bytes " + std::to_string(question.options->max_memory_bytes);
-  if (!searched)
-    return no_plan(limit + " of those that the search had the work to look at; raise the limit");
-  return no_plan(limit + ": the least peak that exists is " + std::to_string(least) +
+// `searched`: to the end.
+Error nothing_fits(const PlanQuestion& question, const LeastPeak& least, bool searched) {
+  const int64_t allowed = question.options->max_memory_bytes;
+  const std::string limit = "no plan fits max_memory_bytes " + std::to_string(allowed);
+  const std::string looked_at = " of those that the search had the work to look at";
+  if (!searched && least.bytes <= allowed) return no_plan(limit + looked_at + "; raise the limit");
+  if (!least.proven)
+    return no_plan(limit + looked_at + ": one takes " + std::to_string(least.bytes) +
+                   " bytes per rank at its peak; raise the limit to that");
+  return no_plan(limit + ": the least peak that exists is " + std::to_string(least.bytes) +
                  " bytes per rank; raise the limit to that");
 }
 
@@ -138,7 +142,7 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
 
   std::optional<StepList> best;
   PlanCost best_cost;
-  int64_t least = INT64_MAX;     // peak
+  LeastPeak least;
   int64_t least_ps = INT64_MAX;  // of any target
   bool searched = true;
   Shortcuts shortcuts;
@@ -173,7 +177,8 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
     if (!found.exists) {
       if (search.below_ps != INT64_MAX) continue;
       const int64_t before = problem->work;
-      least = std::min(least, least_peak(*problem, search.work_budget));
+      const LeastPeak peak = least_peak(*problem, search.work_budget);
+      least = {std::min(least.bytes, peak.bytes), least.proven && peak.proven};
       budget.spend(problem->work - before);
       searched = searched && !found.shortcuts.has(Shortcut::work_budget);
       continue;

@@ -64,8 +64,12 @@ struct SearchOptions {
 
 [[nodiscard]] Found find_cheapest(const PlanProblem& problem, const SearchOptions& options = {});
 
-// The least peak bytes per rank that any plan of these moves has: what a memory limit must at least
-// allow. Where the work does not suffice, that of one exchange, which runs.
-[[nodiscard]] int64_t least_peak(const PlanProblem& problem, int64_t work_budget);
+// What a memory limit must at least allow.
+struct LeastPeak {
+  int64_t bytes = INT64_MAX;  // per rank, of a plan that exists
+  bool proven = true;         // no plan of these moves has less: all were looked at
+};
+// Where the work does not suffice, that of the best plan so far; one exchange always runs.
+[[nodiscard]] LeastPeak least_peak(const PlanProblem& problem, int64_t work_budget);
 
 }  // namespace meshplan

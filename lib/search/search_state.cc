@@ -314,14 +314,6 @@ constexpr int64_t searched_pairs = 300'000;
 // The same of counting turns (TurnTable).
 constexpr int64_t searched_steps = 3'000'000;
 
-int64_t listing_work(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                     int64_t most_pairs) {
-  const auto held = static_cast<uint16_t>(sharding(from, p.dims) | from.pending | from.made);
-  const int64_t shards = saturating_add(
-      group_size(p, held), group_size(p, static_cast<uint16_t>(from.pending & ~to.pending)));
-  return 2 * work::state + std::min(most_pairs, saturating_mul(p.ranks, shards)) * work::pair;
-}
-
 bool may_have_far_share(const PlanProblem& p, ExchangeWay way) {
   return way == ExchangeWay::one_phase && !p.in_rounds && p.topology->levels.size() > 1;
 }

@@ -316,10 +316,6 @@ struct SubAxisRun {
 [[nodiscard]] bool may_go(const PlanProblem& p, const SearchState& from, const SearchState& to,
                           ExchangeWay way);
 
-// Work (search/work.h) of listing an exchange: every rank looks at the shards that its target
-// meets.
-[[nodiscard]] int64_t listing_work(const PlanProblem& p, const SearchState& from,
-                                   const SearchState& to, int64_t most_pairs);
 // Whether exchanges that reduce nothing may have a far share.
 [[nodiscard]] bool may_have_far_share(const PlanProblem& p, ExchangeWay way);
 // Price of an exchange between two states, reducing the sub-axes that are pending before and not

@@ -28,7 +28,6 @@ constexpr int64_t step = 400;        // a step priced as the plan prices it
 constexpr int64_t floors = 7;        // what an exchange takes at least, beside what it lists
 constexpr int64_t outer_step = 1;    // the same of one step over the outer links, of classes
 constexpr int64_t peers = 10;        // the peers that an exchange has at least
-constexpr int64_t pair = 16;         // one rank against one piece
 constexpr int64_t rank_side = 3;     // what a rank holds and wants
 constexpr int64_t list_pair = 4;     // the same of two lists: a rank or a unit
 constexpr int64_t unit_bound = 12;   // a unit that a bound looks at
