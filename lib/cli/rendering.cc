@@ -1,6 +1,7 @@
 #include "cli/rendering.h"
 
 #include <algorithm>
+#include <map>
 
 #include "plan/asked_ids.h"
 #include "render/graphs.h"
@@ -8,11 +9,30 @@
 #include "render/plan_text.h"
 #include "render/svg.h"
 #include "render/torch.h"
+#include "verify/verify.h"
 
 namespace meshplan {
 namespace {
 
-// The plan with these redistributions only, and their totals.
+// Counts the steps that name each group, and leaves out groups that none names.
+void count_use(Plan& plan) {
+  std::map<std::string_view, int64_t> uses;
+  for (const PlannedRedistribution& r : plan.redistributions) {
+    for (const Step& step : r.steps) ++uses[step.group];
+  }
+  for (PlanGroup& group : plan.groups) group.used_by = uses[group.id];
+  std::erase_if(plan.groups, [](const PlanGroup& group) { return group.used_by == 0; });
+}
+
+// A file holds whole nanoseconds, each rounded up, and its total is rounded once: what goes into
+// the sum is counted anew where that can be, as verify does.
+void make_exact(const Plan& plan, PlannedRedistribution& r) {
+  if (!verify_redistribution(plan, r)) return;
+  const auto counted = verify_figures(plan, r);
+  if (counted && counted->ps) r.totals.predicted_ps = *counted->ps;
+}
+
+// The plan with these redistributions only, and their groups and totals: a plan by itself.
 Result<Plan> only(const Plan& plan, const std::vector<std::string>& ids) {
   if (auto known = check_asked_ids(plan, ids, AskedIds::of_redistributions); !known)
     return known.error();
@@ -20,9 +40,11 @@ Result<Plan> only(const Plan& plan, const std::vector<std::string>& ids) {
   part.redistributions.clear();
   part.bundles.clear();  // their members may be gone
   for (const PlannedRedistribution& r : plan.redistributions) {
-    if (std::find(ids.begin(), ids.end(), r.request.id) != ids.end())
-      part.redistributions.push_back(r);
+    if (std::find(ids.begin(), ids.end(), r.request.id) == ids.end()) continue;
+    part.redistributions.push_back(r);
+    make_exact(plan, part.redistributions.back());
   }
+  count_use(part);
   part.totals = total_of(part.redistributions);
   return part;
 }
