@@ -278,45 +278,6 @@ Problem check_merged(const Step& step) {
          std::to_string(replaced);
 }
 
-Problem check_reductions(const Plan& plan, const PlannedRedistribution& redistribution,
-                         std::span<const int64_t> src_mesh_shape) {
-  int64_t collectives = 0;
-  const State* before = &redistribution.request.src;
-  for (const Step& step : redistribution.steps) {
-    // Only a step with a reduce op takes anything from what is pending; what has one rank needs no
-    // collective.
-    const bool any =
-        step.reduce_op &&
-        std::any_of(
-            before->partial.begin(), before->partial.end(), [&](const PendingSubAxis& pending) {
-              if (pending.sub_axis.size == 1) return false;
-              return !step.mesh.empty() ||
-                     std::find(step.state.partial.begin(), step.state.partial.end(), pending) ==
-                         step.state.partial.end();
-            });
-    collectives += any;
-    before = &step.state;
-  }
-  int64_t noted = 0;
-  const Mesh& mesh = plan.meshes.meshes[redistribution.request.src_mesh];
-  for (const ReductionNote& note : redistribution.reductions) {
-    noted += note.collectives;
-    for (const std::string& dim : note.dims) {
-      if (!find_dim(mesh, dim) && !parse_sub_axis(dim, dim_names(mesh), src_mesh_shape))
-        return "a reduction names mesh dim '" + dim + "', which the mesh lacks";
-    }
-  }
-  if (noted != collectives) {
-    return "its reductions count " + std::to_string(noted) + " collectives, its steps have " +
-           std::to_string(collectives);
-  }
-  if (plan.options.one_reduction && collectives > 1) {
-    return "one_reduction is asked for, but it reduces in " + std::to_string(collectives) +
-           " collectives";
-  }
-  return std::nullopt;
-}
-
 Problem check_unmerged_trace(const PlannedRedistribution& redistribution) {
   const std::string& trace = redistribution.trace;
   const std::string& unmerged = redistribution.unmerged_trace;

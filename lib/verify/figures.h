@@ -44,8 +44,8 @@ namespace meshplan::verification {
 // merged counts the steps that a collective stands for, one a mesh dim; 1 for all other steps.
 [[nodiscard]] Problem check_merged(const Step& step);
 
-// The reductions noted pass through as many collectives as reduce something, and through one where
-// the plan must have no more.
+// The reductions noted are those of the steps: their mesh dims, nesting and collectives (counted in
+// reductions.cc), of which there is one where the plan must have no more.
 [[nodiscard]] Problem check_reductions(const Plan& plan,
                                        const PlannedRedistribution& redistribution,
                                        std::span<const int64_t> src_mesh_shape);

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -64,19 +65,27 @@ inline std::vector<int64_t> logical_shape_of(const State& before, const Step& st
   return largest_box(others, shape, sizes);
 }
 
-// Counts the collectives that reduce something.
-inline void note_reductions(PlannedRedistribution& planned) {
+// Which mesh dims the steps reduce over, in which order and in how many collectives.
+inline void note_reductions(PlannedRedistribution& planned, const std::vector<std::string>& names, const std::vector<int64_t>& sizes) {
   planned.reductions.clear();
+  ReductionNote note;
+  std::set<SubAxis> all;
   const State* before = &planned.request.src;
   for (const Step& step : planned.steps) {
-    const bool reduces = step.reduce_op && std::any_of(before->partial.begin(), before->partial.end(), [&](const PendingSubAxis& pending) {
-                           return pending.sub_axis.size > 1 &&
-                                  std::find(step.state.partial.begin(), step.state.partial.end(), pending) == step.state.partial.end();
-                         });
-    if (reduces && planned.reductions.empty()) planned.reductions.push_back({});
-    if (reduces) ++planned.reductions[0].collectives;
+    std::vector<std::string> reduced;
+    for (const PendingSubAxis& pending : before->partial) {
+      const auto& after = step.state.partial;
+      if (!step.reduce_op || pending.sub_axis.size == 1 || std::find(after.begin(), after.end(), pending) != after.end()) continue;
+      reduced.push_back(to_text(pending.sub_axis, names, sizes));
+      all.insert(pending.sub_axis);
+    }
     before = &step.state;
+    if (reduced.empty()) continue;
+    note.nesting += (note.nesting.empty() ? "" : ", then ") + join(reduced, "+");
+    ++note.collectives;
   }
+  for (const SubAxis& sub_axis : all) note.dims.push_back(to_text(sub_axis, names, sizes));
+  if (note.collectives > 0) planned.reductions.push_back(note);
 }
 
 // The figures of every step and the totals, under the plan's topology.
@@ -161,7 +170,7 @@ inline Plan hand_plan(const MeshTable& table, const std::vector<int64_t>& shape,
     }
     before = step.state;
   }
-  note_reductions(r);
+  note_reductions(r, names, sizes);
   std::sort(plan.groups.begin(), plan.groups.end(), [](const PlanGroup& a, const PlanGroup& b) { return a.id < b.id; });
   r.trace = trace_of(r.request.src, r.steps, sizes);
   r.unmerged_trace = r.trace;

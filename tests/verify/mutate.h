@@ -98,7 +98,7 @@ inline void rewrite_figures(Plan& plan, PlannedRedistribution& planned) {
     before = step.state;
   }
   planned.trace = trace_of(planned.request.src, planned.steps, sizes);
-  note_reductions(planned);
+  note_reductions(planned, names, sizes);
   // One arrow for each step that the merged ones stand for.
   planned.unmerged_trace = to_text(planned.request.src, sizes);
   for (const Step& step : planned.steps) {

@@ -110,7 +110,11 @@ TEST_CASE("what the plan says about itself must agree with its steps") {
   broken([](Plan&, R& r) { r.trace += " "; }, "its trace");
   broken([](Plan&, R& r) { r.unmerged_trace = "RR->" + r.unmerged_trace; }, "its unmerged trace starts or ends in another state");
   broken([](Plan&, R& r) { r.reductions.clear(); }, "its reductions count 0 collectives, its steps have 1");
-  broken([](Plan&, R& r) { r.reductions[0].dims = {"z"}; }, "a reduction names mesh dim 'z'");
+  broken([](Plan&, R& r) { r.reductions[0].dims = {"z"}; }, "its reduction is noted over 'z', its steps reduce over 'a'");
+  broken([](Plan&, R& r) { r.reductions[0].dims.clear(); }, "its reduction is noted over '', its steps reduce over 'a'");
+  broken([](Plan&, R& r) { r.reductions[0].nesting = "b, then a"; },
+         "its reduction is noted to nest as 'b, then a', its steps reduce over 'a'");
+  broken([](Plan&, R& r) { r.reductions.push_back({{"a"}, 0, "a"}); }, "it notes 2 reductions, its steps have 1");
   broken(
       [](Plan&, R& r) {
         r.warnings.push_back({WarningKind::missing_flatten, {"b", "a"}, Op::all_gather, 2, 0, 0, "b_a", "mesh", ""});
