@@ -278,9 +278,9 @@ struct Plan {
 void write_totals(JsonWriter& writer, const Totals& totals);
 // The value of "topology"; `with_empty`: with empty fields too, as plans have them.
 void write_topology(JsonWriter& writer, const Topology& topology, bool with_empty);
-// Accepts any formatting. Unknown keys of a newer minor version are ignored, an unknown major
-// version is refused; a digest that does not match the content is an error unless `check_digest` is
-// false.
+// Accepts any formatting. Unknown keys are refused (plan/known_keys.h), those of a newer minor
+// version ignored, an unknown major version is refused; a digest that does not match the content is
+// an error unless `check_digest` is false.
 [[nodiscard]] Result<Plan> read_plan(std::string_view text, bool check_digest = true);
 // The same, with the message and the place of a problem apart.
 struct PlanRefusal {

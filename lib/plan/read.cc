@@ -8,6 +8,7 @@
 #include "json/parse.h"
 #include "json/write.h"
 #include "plan/bundle_json.h"
+#include "plan/known_keys.h"
 #include "plan/plan.h"
 #include "plan/read_list.h"
 
@@ -30,6 +31,14 @@ void check_schema(const Value& root) {
     schema.fail("\"" + name + "\" needs a meshplan that reads plans of version " + major +
                 "; this one reads version 1");
   }
+}
+
+std::string read_digest(const Value& value) {
+  std::string text = value.text();
+  const bool named = text.size() == 71 && text.substr(0, 7) == "sha256:";
+  if (!named || text.find_first_not_of("0123456789abcdef", 7) != std::string::npos)
+    value.fail("expected a digest: \"sha256:\" and 64 digits of 0-9 a-f");
+  return text;
 }
 
 constexpr std::string_view list_key = "redistributions";
@@ -64,7 +73,10 @@ class PlanFile {
   void take(const JsonDocument& document, uint32_t element) {
     if (!started_) start(document);
     if (mesh_problem_ || problem_) return;
-    problem_ = attempt([&] { list_.add(Value(document, element), plan_.meshes, names_); });
+    const Value value(document, element);
+    problem_ = attempt([&] { list_.add(value, plan_.meshes, names_); });
+    if (!unknown_key_ && !value.has("same_as"))
+      unknown_key_ = attempt([&] { check_keys(value, form_of_redistribution()); });
     if (!check_digest_) return;
     if (elements_++ > 0) digest_ += ',';
     append_canonical(digest_, document, element);
@@ -84,7 +96,7 @@ class PlanFile {
     const Value root(document, 0);
     check_schema(root);
     if (!started_) start(document);
-    plan_.spec_digest = root.at("spec_digest").text();
+    plan_.spec_digest = read_digest(root.at("spec_digest"));
     if (mesh_problem_) throw Unreadable(*mesh_problem_);
     plan_.options = read_options(root.at("options"));
     plan_.topology = read_topology(root.at("topology"));
@@ -97,6 +109,10 @@ class PlanFile {
       plan_.bundles = read_bundles(root.at("bundles"), plan_.redistributions);
     plan_.totals = read_totals(root.at("totals"));
     if (root.has("digest")) plan_.digest = root.at("digest").text();
+    if (root.at("schema").text() == "meshplan/plan/1") {
+      check_keys(root, form_of_plan());
+      if (unknown_key_) throw Unreadable(*unknown_key_);
+    }
     // Last: in a plan changed by hand, an impossible value is more useful to name than the digest.
     if (check_digest_) check_content(document);
     return std::move(plan_);
@@ -165,7 +181,8 @@ class PlanFile {
   std::vector<MeshNames> names_;
   RedistributionList list_;
   std::optional<Unreadable> mesh_problem_;
-  std::optional<Unreadable> problem_;  // of the first element that has one
+  std::optional<Unreadable> problem_;      // of the first element that has one
+  std::optional<Unreadable> unknown_key_;  // the same
   Sha256 hash_;
   std::string digest_;  // canonical text that is not hashed yet
 };

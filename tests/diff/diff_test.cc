@@ -49,7 +49,7 @@ Plan plan_of(const World& world) {
   MeshTable meshes;
   REQUIRE(add_root(meshes, "mesh", 8, {}, world.dims).ok());
   if (world.flattened) REQUIRE(declare_flatten(meshes, "mesh", {"dp", "tp"}).ok());
-  const PlanOutcome outcome = plan_requests(meshes, uniform_topology(), world.requests, world.options, "sha256:0");
+  const PlanOutcome outcome = plan_requests(meshes, uniform_topology(), world.requests, world.options, "sha256:" + std::string(64, '0'));
   REQUIRE(outcome.failures.empty());
   auto plan = read_plan(write_plan(outcome.plan));
   REQUIRE(plan.ok());
@@ -78,7 +78,7 @@ Plan on_many_meshes(size_t meshes, size_t target) {
   }
   requests.push_back(request("moved", {64}, state("S(0)", world, 1), state("R", world, 1)));
   requests.back().dst_mesh = target;
-  const PlanOutcome outcome = plan_requests(table, uniform_topology(), requests, {}, "sha256:0");
+  const PlanOutcome outcome = plan_requests(table, uniform_topology(), requests, {}, "sha256:" + std::string(64, '0'));
   REQUIRE(outcome.failures.empty());
   auto plan = read_plan(write_plan(outcome.plan));
   REQUIRE(plan.ok());

@@ -189,7 +189,7 @@ void check(const std::vector<Root>& roots, const Topology& topology, const Reque
   const MeshTable table = table_of(roots);
   PlanOptions options;
   options.work_budget = 400'000;
-  const PlanOutcome outcome = plan_requests(table, topology, {request}, options, "sha256:0");
+  const PlanOutcome outcome = plan_requests(table, topology, {request}, options, "sha256:" + std::string(64, '0'));
   REQUIRE_MESSAGE(outcome.failures.empty(), place << (outcome.failures.empty() ? "" : outcome.failures[0].error.message));
   if (const Status status = verify_plan(outcome.plan); !status) FAIL_CHECK(place << ": " << status.error().message);
   const std::string written = write_plan(outcome.plan);

@@ -220,6 +220,40 @@ TEST_CASE("another formatting of the same content is read, unknown keys of a min
   CHECK(message_of(newer.dump(), true).empty());
 }
 
+TEST_CASE("unknown keys of this version are refused with their place, notes are not") {
+  const auto refused = [](const std::function<void(json&)>& change) { return message_of(changed(change)); };
+  const std::string note = "; leave it out, or make it a note: \"x-...\"";
+  CHECK(refused([](json& p) { p["novelty"] = {{"a", 1}}; }) == "/novelty: unknown key \"novelty\"" + note);
+  CHECK(refused([](json& p) { p["redistributions"][1]["durection"] = "backward"; }) ==
+        "/redistributions/1/durection: unknown key \"durection\"; did you mean \"direction\"?");
+  CHECK(refused([](json& p) { p["redistributions"][0]["steps"][0]["chunk"] = 2; }) ==
+        "/redistributions/0/steps/0/chunk: unknown key \"chunk\"; did you mean \"chunks\"?");
+  CHECK(refused([](json& p) { p["x-novelty"] = {{"a", 1}}; }).empty());
+  // Every object of the file, one after another: the first of a list stands for all.
+  const json document = json::parse(write_plan(sample_plan()));
+  const std::function<void(const json&, const std::string&)> each = [&](const json& value, const std::string& at) {
+    if (value.is_array() && !value.empty()) each(value[0], at + "/0");
+    if (!value.is_object()) return;
+    CAPTURE(at);
+    json other = document;
+    other[json::json_pointer(at)]["quux"] = 1;
+    CHECK(message_of(other.dump()) == at + "/quux: unknown key \"quux\"" + note);
+    for (const auto& member : value.items()) {
+      if (member.key().rfind("x-", 0) != 0) each(member.value(), at + "/" + member.key());
+    }
+  };
+  each(document, "");
+}
+
+TEST_CASE("a digest of a spec is a digest") {
+  const auto refused = [](const char* text) { return message_of(changed([&](json& p) { p["spec_digest"] = text; })); };
+  for (const char* text :
+       {"", "sha256:", "sha256:0123", "none", "sha256:555555555555555555555555555555555555555555555555555555555555555G"}) {
+    CAPTURE(text);
+    CHECK(refused(text) == "/spec_digest: expected a digest: \"sha256:\" and 64 digits of 0-9 a-f");
+  }
+}
+
 TEST_CASE("keys may stand in any order") {
   const std::string text = write_plan(sample_plan());
   const auto document = nlohmann::ordered_json::parse(text);

@@ -7,7 +7,7 @@ namespace meshplan {
 
 inline Plan sample_plan() {
   Plan plan;
-  plan.spec_digest = "sha256:0123";
+  plan.spec_digest = "sha256:" + std::string(64, '5');
   MESHPLAN_CHECK(add_root(plan.meshes, "root", 8, {7, 6, 5, 4, 3, 2, 1, 0}, {{"dp", 2}, {"tp", 4}}).ok(), "the sample's root is valid");
   MESHPLAN_CHECK(add_slice(plan.meshes, "inner", "root", {"tp"}, R"({"nccl":{"max_ctas":4}})").ok(), "the sample's slice is valid");
   MESHPLAN_CHECK(declare_flatten(plan.meshes, "root", {"dp", "tp"}, "dp_tp").ok(), "the sample's flatten is valid");

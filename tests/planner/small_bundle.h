@@ -18,6 +18,9 @@ inline Topology hosts_of(int64_t ranks, int64_t latency_ns) {
   return topology;
 }
 
+// What a plan says of its spec where it has none.
+inline const std::string no_spec = "sha256:" + std::string(64, '0');
+
 using Dims = std::vector<std::pair<std::string, int64_t>>;
 
 inline int64_t ranks_in(const Dims& dims) {
@@ -59,7 +62,7 @@ inline Plan planned(const MeshTable& table, const Topology& topology, const std:
   for (size_t i = 0; i < requests.size(); ++i) bundle.members.push_back(i);
   PlanOptions options;
   options.advice = false;
-  PlanOutcome outcome = plan_requests(table, topology, requests, options, "", {bundle});
+  PlanOutcome outcome = plan_requests(table, topology, requests, options, no_spec, {bundle});
   for (const PlanFailure& failure : outcome.failures) FAIL(failure.error.message);
   return std::move(outcome.plan);
 }

@@ -34,7 +34,7 @@ Plan hostile_plan(size_t n) {
     r.dst = *parse_state("RS(1)S(0)", std::vector<int64_t>{3, 2, 2}, 2);
     requests.push_back(r);
   }
-  const PlanOutcome outcome = plan_requests(meshes, uniform_topology(), requests, {}, "sha256:0");
+  const PlanOutcome outcome = plan_requests(meshes, uniform_topology(), requests, {}, "sha256:" + std::string(64, '0'));
   MESHPLAN_CHECK(outcome.failures.empty(), "every request can be planned");
   return outcome.plan;
 }
@@ -155,7 +155,7 @@ TEST_CASE("a picture says from whom each rank received what, and of many ranks w
   large.tensor = {{4096}, DType::float32};
   large.src = *parse_state("S(0)", std::vector<int64_t>{2048}, 1);
   large.dst = *parse_state("R", std::vector<int64_t>{2048}, 1);
-  const PlanOutcome outcome = plan_requests(meshes, uniform_topology(), {large}, {}, "sha256:0");
+  const PlanOutcome outcome = plan_requests(meshes, uniform_topology(), {large}, {}, "sha256:" + std::string(64, '0'));
   REQUIRE(outcome.failures.empty());
   CHECK(render_html(outcome.plan, {}).find("meshplan transfers lists them") != std::string::npos);
 }
@@ -171,7 +171,7 @@ TEST_CASE("a picture draws equal redistributions once, and says how many are too
     weight.src = *parse_state("S(0)", std::vector<int64_t>{12}, 1);
     weight.dst = *parse_state("R", std::vector<int64_t>{12}, 1);
   }
-  const PlanOutcome outcome = plan_requests(meshes, uniform_topology(), requests, {}, "sha256:0");
+  const PlanOutcome outcome = plan_requests(meshes, uniform_topology(), requests, {}, "sha256:" + std::string(64, '0'));
   REQUIRE(outcome.failures.empty());
   const std::string svg = render_svg(outcome.plan, {});
   CHECK(count_of(svg, "class=\"title\"") == 64);
@@ -272,7 +272,7 @@ TEST_CASE("a bundle's picture has a bar for every round, each when its wave runs
   sync.max_staging_bytes = 20'000;
   Topology topology;
   topology.levels = {{"inside", 8, 370'000, 0, 0}, {"across", 1'048'576, 45'000, 0, 0}};
-  const PlanOutcome outcome = plan_requests(meshes, topology, {weight}, {}, "sha256:0", {sync});
+  const PlanOutcome outcome = plan_requests(meshes, topology, {weight}, {}, "sha256:" + std::string(64, '0'), {sync});
   REQUIRE(outcome.failures.empty());
   const PlannedBundle& bundle = outcome.plan.bundles.front();
   REQUIRE(bundle.rounds.size() > 2);

@@ -395,7 +395,7 @@ Plan planned_with_bundle(Random& random) {
     bundle.members = {0, 1};
     bundle.count = 1 + random.below(3);
     bundle.max_staging_bytes = random.one_in(2) ? 0 : 2'000;
-    PlanOutcome outcome = plan_requests(meshes, topology, requests, {}, "", {bundle});
+    PlanOutcome outcome = plan_requests(meshes, topology, requests, {}, "sha256:" + std::string(64, '0'), {bundle});
     if (outcome.failures.empty()) return std::move(outcome.plan);
   }
 }

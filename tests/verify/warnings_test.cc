@@ -30,7 +30,7 @@ std::optional<Plan> random_plan(Random& random) {
   request.count = 1'000'000;
   Topology topology;
   topology.levels = {{"inside", 2, 370'000, 10'000, 500}, {"across", 1'048'576, 45'000, 25'000, 500}};
-  PlanOutcome outcome = plan_requests(table, topology, {request}, options, "");
+  PlanOutcome outcome = plan_requests(table, topology, {request}, options, "sha256:" + std::string(64, '0'));
   if (!outcome.failures.empty()) return std::nullopt;
   return std::move(outcome.plan);
 }
@@ -130,7 +130,7 @@ TEST_CASE("empty ids are refused") {
 
   const MeshTable table = test::random_table(random);
   std::vector<Request> requests{test::random_request(random, table, 0)};
-  const PlanOutcome outcome = plan_requests(table, uniform_topology(), requests, {}, "", {{"sync", {0}}});
+  const PlanOutcome outcome = plan_requests(table, uniform_topology(), requests, {}, "sha256:" + std::string(64, '0'), {{"sync", {0}}});
   REQUIRE(outcome.failures.empty());
   broken = json::parse(write_plan(outcome.plan));
   REQUIRE(verdict(broken) == "right");
