@@ -1,7 +1,6 @@
 #include "spec/read_bundles.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "base/utf8.h"
@@ -35,8 +34,8 @@ class BundlesReader {
     bundles_.push_back(std::move(bundle));
   }
 
-  // Puts what was read beside the bundles of the file that is extended.
-  void add_to(std::vector<BundleRequest>& bundles, const std::string& file) {
+  // Puts what was read, in `file`, beside the bundles of the files that are extended.
+  void add_to(std::vector<BundleRequest>& bundles, BundleFiles& files, const std::string& file) {
     for (const BundleRequest& known : bundles) {
       if (ids_.contains(known.id)) continue;
       for (const size_t member : known.members) {
@@ -44,11 +43,12 @@ class BundlesReader {
         if (taken == taken_.end()) continue;
         reader_.error("E0413", taken->second,
                       "redistribution " + quote(known_.requests[member].id) + " is in bundle " +
-                          quote(known.id) + " of " + printable(file, 300) + " already",
+                          quote(known.id) + " of " + printable(files[known.id], 300) + " already",
                       {"give the bundle here the same id to replace that one", {}, 0, {}});
       }
     }
     for (BundleRequest& bundle : bundles_) {
+      files[bundle.id] = file;
       const auto known =
           std::find_if(bundles.begin(), bundles.end(),
                        [&](const BundleRequest& other) { return other.id == bundle.id; });
@@ -145,13 +145,14 @@ bool is_recorded(const Reader& reader, uint32_t entry) {
 }  // namespace
 
 void read_bundles(Reader& reader, uint32_t index, const ReadRedistributions& known,
-                  const BundlesFrom& from, std::vector<BundleRequest>& bundles) {
+                  const BundlesFrom& from, std::vector<BundleRequest>& bundles,
+                  BundleFiles& files) {
   BundlesReader read(reader, known);
   for (const uint32_t entry :
        reader.elements(index, "\"bundles\"").value_or(std::vector<uint32_t>{})) {
     if (!from.recorded_again || !is_recorded(reader, entry)) read.read(entry);
   }
-  read.add_to(bundles, from.beneath);
+  read.add_to(bundles, files, from.file);
 }
 
 }  // namespace meshplan

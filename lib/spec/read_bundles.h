@@ -1,6 +1,7 @@
 // Reads a spec's "bundles".
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,16 +11,19 @@
 
 namespace meshplan {
 
-// What stands beneath a list of bundles.
+// The file of each bundle, by its id.
+using BundleFiles = std::map<std::string, std::string>;
+
+// Where a list of bundles stands.
 struct BundlesFrom {
-  std::string beneath;          // the file that is extended
+  std::string file;
   bool recorded_again = false;  // recorded bundles of this list ("x-recorded": true) are not read
 };
 
 // Members by id, or by "prefix*" for all whose id begins so, in the order of the redistributions;
-// one that several of a bundle's names mean is in it once. `bundles`: of the file that is extended;
-// one with an id that is read here is replaced.
+// one that several of a bundle's names mean is in it once. `bundles`, and `files` that gave them:
+// of the files that are extended; one with an id that is read here is replaced.
 void read_bundles(Reader& reader, uint32_t index, const ReadRedistributions& known,
-                  const BundlesFrom& from, std::vector<BundleRequest>& bundles);
+                  const BundlesFrom& from, std::vector<BundleRequest>& bundles, BundleFiles& files);
 
 }  // namespace meshplan

@@ -85,6 +85,7 @@ struct Reading {
   Spec spec;
   ReadMeshes made;
   ReadRedistributions known;
+  BundleFiles bundle_files;
   std::vector<std::shared_ptr<const std::string>> texts;  // that ids are views of
 };
 
@@ -184,7 +185,8 @@ void read_added_part(Reader& reader, const Keys& keys, const SpecFile& file,
     if (topology) spec.topology = std::move(topology);
   }
   if (keys.options != 0) read_options(reader, keys.options, spec.options);
-  if (keys.bundles != 0) read_bundles(reader, keys.bundles, to.known, bundles, spec.bundles);
+  if (keys.bundles != 0)
+    read_bundles(reader, keys.bundles, to.known, bundles, spec.bundles, to.bundle_files);
   if (keys.budgets != 0) read_budgets(reader, keys.budgets, to.known, spec);
   if (keys.allow != 0) read_allow(reader, keys.allow, to.known, spec);
 }
@@ -201,7 +203,7 @@ bool read_into(std::string_view text, const SpecFile& file, Diagnostics& diagnos
     return false;
   const auto keys = read_keys(reader);
   if (!keys) return false;
-  BundlesFrom bundles;
+  BundlesFrom bundles{file.name};
   if (keys->extends != 0) {
     read_extended(reader, *keys, file, diagnostics, to);
   } else if (to.again != nullptr) {
@@ -214,10 +216,7 @@ bool read_into(std::string_view text, const SpecFile& file, Diagnostics& diagnos
     read_recorded_part(reader, *keys, to);
     read_note(*document, to.spec);
   }
-  if (to.spec.extended) {
-    bundles.beneath = to.spec.extended->file;
-    to.known.where = " in " + printable(bundles.beneath, 300);
-  }
+  if (to.spec.extended) to.known.where = " in " + printable(to.spec.extended->file, 300);
   read_added_part(reader, *keys, file, bundles, diagnostics, to);
   if (diagnostics.count(Severity::error) > errors) return false;
   to.spec.digest = "sha256:" + sha256_hex(canonical_text(*document) + to.spec.digest);

@@ -130,6 +130,13 @@ TEST_CASE("a bundle of an overlay takes the place of one with its id, and no mem
   files["step.json"] = overlay("recorded.json", ", \n\"bundles\": [{\"id\": \"more\", \"redistributions\": [\"grad\"]}]");
   CHECK(problems(read(files, "step.json").diagnostics) ==
         "step.json:2: E0413: redistribution \"grad\" is in bundle \"step\" of recorded.json already\n");
+  // Of several files that extend one another it is the one that gave the bundle last.
+  files["team.json"] = overlay("recorded.json", R"~(, "bundles": [{"id": "step", "redistributions": ["gather"]},
+    {"id": "more", "redistributions": ["grad"]}])~");
+  files["step.json"] = overlay("team.json", ", \n\"bundles\": [{\"id\": \"mine\", \"redistributions\": [\"grad\", \"gather\"]}]");
+  CHECK(problems(read(files, "step.json").diagnostics) ==
+        "step.json:2: E0413: redistribution \"grad\" is in bundle \"more\" of team.json already\n"
+        "step.json:2: E0413: redistribution \"gather\" is in bundle \"step\" of team.json already\n");
 }
 
 TEST_CASE("files extend one another, each relative to its own folder; names are found through all") {
