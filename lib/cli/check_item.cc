@@ -78,9 +78,30 @@ std::pair<int64_t, int64_t> check_budgets(Context& context, const PlannedSpec& p
   return {given, exceeded};
 }
 
+// A committed plan may list more than a spec asks for: what flags of `meshplan plan` that check
+// does not have asked for. It is compared with a plan that lists the same.
+void ask_for_as_much(const std::string& committed, PlanningFlags& planning, std::string& flags) {
+  const auto plan = read_plan(committed, false);
+  if (!plan) return;  // check_plan tells
+  bool audit = false;
+  int64_t alternatives = 0;
+  for (const PlannedRedistribution& r : plan->redistributions) {
+    audit = audit || !r.audit.empty();
+    alternatives = std::max<int64_t>(alternatives, std::ssize(r.alternatives));
+  }
+  if (audit) {
+    planning.options.audit = true;
+    flags += " --audit";
+  }
+  if (alternatives > 0) {
+    planning.options.alternatives = alternatives;
+    flags += " --alternatives " + std::to_string(alternatives);
+  }
+}
+
 // Whether the committed plan is current; if not, adds a diagnostic with the differences.
-bool check_plan(Context& context, CheckItem& item, const Plan& fresh) {
-  const auto text = context.read_input(item.plan);
+bool check_plan(Context& context, CheckItem& item, const Result<std::string>& text,
+                const Plan& fresh) {
   if (!text) {
     item.code = context.fail(item.plan, text.error());
     return false;
@@ -105,6 +126,12 @@ bool check_plan(Context& context, CheckItem& item, const Plan& fresh) {
   return false;
 }
 
+// What is committed.
+struct Texts {
+  std::string spec;
+  std::optional<Result<std::string>> plan;  // none: there is no plan
+};
+
 // What check says of an item, in the parts of its result.
 struct Findings {
   std::vector<std::string> good;
@@ -125,11 +152,12 @@ void find_budgets(Context& context, CheckItem& item, const PlannedSpec& planned,
 }
 
 // Whether the committed plan is current for the committed spec.
-bool find_plan(Context& context, CheckItem& item, const Plan& fresh, Findings& findings) {
-  if (item.plan.empty()) return true;
+bool find_plan(Context& context, CheckItem& item, const Texts& texts, const Plan& fresh,
+               Findings& findings) {
+  if (!texts.plan) return true;
   const int before = item.code;
   item.code = 0;
-  const bool current = check_plan(context, item, fresh);
+  const bool current = check_plan(context, item, *texts.plan, fresh);
   if (!current)
     findings.bad.push_back(item.plan + (item.code == 1 ? " is not current" : " cannot be read"));
   item.code = std::max(before, item.code);
@@ -201,7 +229,7 @@ void find_drift(Context& context, CheckItem& item, const Plan& committed, const 
                code_not_current);
 }
 
-void check_planned(Context& context, const Arguments& arguments, const std::string& text,
+void check_planned(Context& context, const Arguments& arguments, const Texts& texts,
                    const PlannedSpec& planned, CheckItem& item) {
   Findings findings;
   if (planned.warnings_fail) {
@@ -210,9 +238,9 @@ void check_planned(Context& context, const Arguments& arguments, const std::stri
   }
   std::optional<Recorded> recorded;
   if (arguments.record)
-    recorded = plan_recording(context, arguments, text, planned, item, findings);
+    recorded = plan_recording(context, arguments, texts.spec, planned, item, findings);
   find_budgets(context, item, recorded ? recorded->now : planned, findings);
-  const bool current = find_plan(context, item, planned.plan, findings);
+  const bool current = find_plan(context, item, texts, planned.plan, findings);
   if (recorded) find_drift(context, item, planned.plan, *recorded, current, findings);
   if (current && !item.plan.empty()) findings.good.push_back(item.plan + " is current");
   item.result = findings.bad.empty() ? "plans" + std::string(findings.good.empty() ? "" : ", ") +
@@ -229,14 +257,18 @@ void check_item(Context& outside, const Arguments& arguments, CheckItem& item) {
   context.flags = arguments.common;
   context.flags.quiet = true;
   std::optional<PlannedSpec> planned;
-  const auto text = context.read_input(item.spec);
-  if (text) {
-    planned = plan_spec_text(context, item.spec, *text, arguments.planning, item.code);
+  Arguments asked = arguments;
+  Texts texts;
+  if (const auto text = context.read_input(item.spec)) {
+    texts.spec = *text;
+    if (!item.plan.empty()) texts.plan = context.read_input(item.plan);
+    if (texts.plan && *texts.plan) ask_for_as_much(**texts.plan, asked.planning, item.flags);
+    planned = plan_spec_text(context, item.spec, texts.spec, asked.planning, item.code);
   } else {
     item.code = context.fail(item.spec, text.error());
   }
   if (planned) {
-    check_planned(context, arguments, *text, *planned, item);
+    check_planned(context, asked, texts, *planned, item);
   } else {
     item.result = item.code == exit_code(Fault::no_plan) ? "no plan exists" : "bad input";
   }
