@@ -31,6 +31,9 @@ Result<ReplayOptions> replay_options(const Arguments& arguments, Progress& progr
   options.graph = arguments.graph;
   if (options.graph && arguments.backend != "nccl")
     return bad_input("--graph records CUDA graphs: it needs --backend nccl");
+  const bool registers = !arguments.buffers.empty() && arguments.buffers != "none";
+  if (registers && arguments.backend != "nccl")
+    return bad_input("--register registers buffers with NCCL: it needs --backend nccl");
   if (arguments.deadline > 0) options.step_deadline = std::chrono::seconds(arguments.deadline);
   if (!arguments.measure && !(arguments.timeline.empty() && arguments.nccl_tests.empty())) {
     return bad_input("--timeline and --nccl-tests write measured times: they need --measure");
@@ -53,20 +56,30 @@ struct Outcome {
   std::string report;  // JSON
   std::string timeline;
   std::string nccl_tests;
-  int64_t wrong = 0;
-  int64_t checked = 0;
-  bool right = true;
+  std::string wrong;  // what is; empty: nothing
 };
 
 void add_replay(Outcome& outcome, const ReplayReport& replay) {
   outcome.is_root = outcome.is_root && replay.is_root;
-  outcome.wrong += wrong_elements(replay);
-  outcome.checked += checked_elements(replay);
-  outcome.right = outcome.right && all_right(replay);
+  const std::string wrong = what_is_wrong(replay);
+  outcome.wrong += (outcome.wrong.empty() || wrong.empty() ? "" : "; ") + wrong;
+}
+
+// The host backend plays the ranks of PLAN.
+Status check_ranks(const Plan& plan, const Plan& against, const Arguments& arguments) {
+  const int64_t ranks = rank_count(plan.meshes);
+  const int64_t others = rank_count(against.meshes);
+  if (arguments.backend != "host" || others <= ranks) return Done{};
+  return bad_input("--against " + arguments.against + ": it has " + with_commas(others) +
+                   " ranks, the plan has " + with_commas(ranks) +
+                   "; compare plans for the same ranks");
 }
 
 Result<Outcome> run_plan(const Plan& plan, const std::optional<Plan>& against,
                          const ReplayOptions& options, const Arguments& arguments) {
+  if (against) {
+    if (auto fits = check_ranks(plan, *against, arguments); !fits) return fits.error();
+  }
   auto question = backend_question(arguments.backend, plan, options);
   if (!question) return question.error();
   if (!arguments.buffers.empty()) question->register_buffers = arguments.buffers;
@@ -212,9 +225,8 @@ int run_command(Context& context, const Arguments& arguments) {
         return context.fail("", written.error());
     }
   }
-  if (outcome->right) return 0;
-  const Error error = wrong_data(with_commas(outcome->wrong) + " of " +
-                                 with_commas(outcome->checked) + " elements are wrong");
+  if (outcome->wrong.empty()) return 0;
+  const Error error = wrong_data(outcome->wrong);
   if (outcome->is_root) return context.fail(path, error);
   wait_for_root_output();
   return exit_code(error.fault);

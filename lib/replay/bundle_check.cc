@@ -52,8 +52,11 @@ Status BundleRun::Inside::inject(size_t wave) const {
         const Box& whole = box_of_slot(after, static_cast<int64_t>(s));
         for (const Transfer& got : (*made)->slots[s].transfers) {
           if (volume(got.box) == 0) continue;
-          return strike_box({after.ranks[s], run.held(step + 1)[s], volume(whole), run.dtype},
-                            fault->kind, offsets_in(got.box, whole), *q.device);
+          const auto struck =
+              strike_box({after.ranks[s], run.held(step + 1)[s], volume(whole), run.dtype},
+                         fault->kind, offsets_in(got.box, whole), *q.device);
+          if (!struck) return struck.error();
+          return *struck ? Status(Done{}) : changes_nothing(*fault, place_of_round(round));
         }
       }
     }

@@ -58,11 +58,11 @@ int64_t most_of(const std::vector<int64_t>& values) {
 }
 
 // Whether staging or messages exceed their limits.
-bool over_limits(const BundleReport& b) {
-  return (b.max_staging_bytes > 0 && b.staging_bytes > b.max_staging_bytes) ||
-         std::any_of(b.messages.begin(), b.messages.end(),
-                     [&](int64_t messages) { return messages > b.max_messages; });
+bool stages_too_much(const BundleReport& b) {
+  return b.max_staging_bytes > 0 && b.staging_bytes > b.max_staging_bytes;
 }
+bool sends_too_often(const BundleReport& b) { return most_of(b.messages) > b.max_messages; }
+bool over_limits(const BundleReport& b) { return stages_too_much(b) || sends_too_often(b); }
 
 std::string line_of(const BundleReport& b) {
   const bool right = b.wrong == 0 && b.overruns.empty() && !over_limits(b);
@@ -85,15 +85,13 @@ std::string line_of(const BundleReport& b) {
 
 // What the rounds took of staging and messages, beside the plan's and the limits.
 std::string limits_of(const BundleReport& b) {
-  const bool staged = b.max_staging_bytes > 0 && b.staging_bytes > b.max_staging_bytes;
-  const bool sent = most_of(b.messages) > b.max_messages;
-  return std::string("         ") + (staged ? "ABOVE ITS LIMIT: " : "") + "staging " +
+  return std::string("         ") + (stages_too_much(b) ? "ABOVE ITS LIMIT: " : "") + "staging " +
          with_commas(b.staging_bytes) + " B measured, " + with_commas(b.planned_staging_bytes) +
          " B planned, " +
          (b.max_staging_bytes > 0 ? "limit " + with_commas(b.max_staging_bytes) + " B"
                                   : std::string("no limit")) +
          "; peak " + with_commas(b.peak_bytes) + " B, " + with_commas(b.planned_peak_bytes) +
-         " B planned\n         " + (sent ? "ABOVE THEIR LIMIT: " : "") + "messages " +
+         " B planned\n         " + (sends_too_often(b) ? "ABOVE THEIR LIMIT: " : "") + "messages " +
          std::to_string(most_of(b.messages)) + " in a round at most, " +
          std::to_string(most_of(b.planned_messages)) + " planned, limit " +
          std::to_string(b.max_messages) + "\n";
@@ -150,6 +148,35 @@ bool all_right(const ReplayReport& report) {
   return std::all_of(report.redistributions.begin(), report.redistributions.end(), right) &&
          std::all_of(report.bundles.begin(), report.bundles.end(),
                      [&](const BundleReport& b) { return right(b) && !over_limits(b); });
+}
+
+std::string what_is_wrong(const ReplayReport& report) {
+  std::vector<std::string> problems;
+  if (const int64_t wrong = wrong_elements(report); wrong > 0) {
+    problems.push_back(with_commas(wrong) + " of " + with_commas(checked_elements(report)) +
+                       " elements are wrong");
+  }
+  size_t overruns = 0;
+  for (const RedistributionReport& r : report.redistributions) overruns += r.overruns.size();
+  for (const BundleReport& b : report.bundles) overruns += b.overruns.size();
+  if (overruns > 0) {
+    problems.push_back(numbered(overruns, "buffer") + (overruns == 1
+                                                           ? " is written past its end"
+                                                           : " are written past their end"));
+  }
+  for (const BundleReport& b : report.bundles) {
+    const std::string bundle = "bundle '" + one_line(b.id) + "' ";
+    if (stages_too_much(b)) {
+      problems.push_back(bundle + "staged " + with_commas(b.staging_bytes) +
+                         " B, above its limit of " + with_commas(b.max_staging_bytes) + " B");
+    }
+    if (sends_too_often(b)) {
+      problems.push_back(bundle + "took " + std::to_string(most_of(b.messages)) +
+                         " messages in a round, above its limit of " +
+                         std::to_string(b.max_messages));
+    }
+  }
+  return join(problems, "; ");
 }
 
 std::string to_text(const Difference& d) {

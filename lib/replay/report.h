@@ -124,6 +124,9 @@ struct ReplayReport {
 // Whether every element on every rank was correct, no guard was overwritten and every bundle kept
 // its limits.
 [[nodiscard]] bool all_right(const ReplayReport& report);
+// What is not right in one line: "3 of 64 elements are wrong; 1 buffer is written past its end;
+// bundle 'sync' staged 96 B, above its limit of 64 B". Empty: all is.
+[[nodiscard]] std::string what_is_wrong(const ReplayReport& report);
 // "rank 3, step 1, index [0, 4]: expected 7, found -12"
 // "rank 3, round 2: w1, tensor 4, step 1, index [0, 4]: expected 7, found -12"
 [[nodiscard]] std::string to_text(const Difference& difference);

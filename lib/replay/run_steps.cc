@@ -130,7 +130,11 @@ Status RedistributionRun::Inside::inject(size_t state) const {
     }
     std::vector<int64_t> all(static_cast<size_t>(n));
     std::iota(all.begin(), all.end(), 0);
-    return strike_box({at.ranks[s], held(state)[s], n, dtype}, q.fault->kind, all, *q.device);
+    const auto struck =
+        strike_box({at.ranks[s], held(state)[s], n, dtype}, q.fault->kind, all, *q.device);
+    if (!struck) return struck.error();
+    if (*struck) return Done{};
+    return changes_nothing(*q.fault, place_of(*r, static_cast<size_t>(q.fault->step)));
   }
   return Done{};
 }

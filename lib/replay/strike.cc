@@ -39,19 +39,28 @@ void strike_process(FaultKind kind) {
   }
 }
 
-Status strike_box(const StruckBox& box, FaultKind kind, std::span<const int64_t> at,
-                  Device& device) {
-  if (needs_process(kind) || kind == FaultKind::memory) return Done{};
+Result<bool> strike_box(const StruckBox& box, FaultKind kind, std::span<const int64_t> at,
+                        Device& device) {
+  if (needs_process(kind) || kind == FaultKind::memory) return true;
   const int64_t size = element_bytes(box.dtype);
   const int64_t bytes = box.elements * size;
   if (kind == FaultKind::overrun) {
     const std::vector<std::byte> more(static_cast<size_t>(size), std::byte{0});
-    return device.write(box.rank, more.data(), box.data + bytes, size);
+    const Status done = device.write(box.rank, more.data(), box.data + bytes, size);
+    return done ? Result<bool>(true) : done.error();
   }
-  std::vector<std::byte> copy(static_cast<size_t>(bytes));
-  if (auto done = device.read(box.rank, box.data, copy.data(), bytes); !done) return done;
-  spoil(kind, box.dtype, at, copy.data());
-  return device.write(box.rank, copy.data(), box.data, bytes);
+  std::vector<std::byte> before(static_cast<size_t>(bytes));
+  if (auto done = device.read(box.rank, box.data, before.data(), bytes); !done) return done.error();
+  std::vector<std::byte> after = before;
+  spoil(kind, box.dtype, at, after.data());
+  if (auto done = device.write(box.rank, after.data(), box.data, bytes); !done) return done.error();
+  return after != before;
+}
+
+Error changes_nothing(const InjectedFault& fault, const std::string& place) {
+  return bad_input("--inject " + to_text(fault) + ": the data of rank " +
+                   std::to_string(fault.rank) + " after " + place +
+                   " stays as it is; choose another rank or kind");
 }
 
 }  // namespace meshplan

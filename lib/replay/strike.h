@@ -17,8 +17,10 @@ struct StruckBox {
 };
 
 // Spoils elements of a box, those `at` these places, as a fault of data does; other kinds do
-// nothing.
-[[nodiscard]] Status strike_box(const StruckBox& box, FaultKind kind, std::span<const int64_t> at,
-                                Device& device);
+// nothing. False: such a fault left the box as it was, as a swap does where all elements are equal.
+[[nodiscard]] Result<bool> strike_box(const StruckBox& box, FaultKind kind,
+                                      std::span<const int64_t> at, Device& device);
+// The error of that: `place` is the step or round.
+[[nodiscard]] Error changes_nothing(const InjectedFault& fault, const std::string& place);
 
 }  // namespace meshplan

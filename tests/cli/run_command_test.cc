@@ -32,10 +32,34 @@ TEST_CASE("options that say nothing together are refused, with what to do") {
   };
   refused({"--shrink", "--full-size"}, "mutually exclusive");
   refused({"--graph"}, "needs --backend nccl");
+  refused({"--register", "local"}, "needs --backend nccl");
+  refused({"--register", "symmetric", "--backend", "mpi"}, "needs --backend nccl");
+  CHECK(run(system, {"run", "plan.json", "--register", "none"}).code == 0);
   refused({"--timeline", "t.json"}, "need --measure");
   refused({"--alone"}, "needs --measure");
   refused({"--inject", "0:0:flip", "--measure"}, "omit --measure");
   refused({"--inject", "0:0:flip", "--against", "plan.json"}, "omit --measure, --against");
+  system.files["large.json"] = spec;
+  system.files["large.json"].replace(spec.find("\"tp\", \"size\": 2"), 15, "\"tp\", \"size\": 4");
+  run(system, {"plan", "large.json", "-o", "large.plan.json", "-q"});
+  refused({"--against", "large.plan.json"}, "--against large.plan.json: it has 8 ranks, the plan has 4; compare plans for the same ranks");
+}
+
+TEST_CASE("a fault that changes nothing is refused, one that does is told by what it did") {
+  FakeSystem system;
+  system.files["spec.json"] = spec;
+  REQUIRE(run(system, {"plan", "spec.json", "-o", "plan.json", "-q"}).code == 0);
+  const auto injected = [&](const char* fault, const char* id) { return run(system, {"run", "plan.json", "--id", id, "--inject", fault}); };
+  const Answer nothing = injected("0:1:swap", "loss");  // of one element
+  CHECK(nothing.code == 2);
+  CHECK(nothing.err.find("--inject 0:1:swap: the data of rank 1 after redistribution 'loss', step 0 stays as it is; choose another rank") !=
+        std::string::npos);
+  CHECK(injected("0:1:swap", "weights").code == 4);
+  const Answer overrun = injected("0:1:overrun", "weights");
+  CHECK(overrun.code == 4);
+  CHECK(overrun.err.find("1 buffer is written past its end") != std::string::npos);
+  CHECK(overrun.err.find("0 of") == std::string::npos);
+  CHECK(injected("0:1:flip", "weights").err.find("elements are wrong") != std::string::npos);
 }
 
 TEST_CASE("--launch starts the same command without itself, by mpirun or from here, and gives its exit code") {

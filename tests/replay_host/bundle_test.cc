@@ -76,6 +76,9 @@ TEST_CASE("staging and messages above their limits are found") {
     CHECK_FALSE(all_right(*report));
     CHECK(wrong_elements(*report) == 0);
     CHECK(to_text(*report).find(staging ? "ABOVE ITS LIMIT: staging 48 B measured" : "ABOVE THEIR LIMIT: messages 2") != std::string::npos);
+    const std::string wrong =
+        staging ? "bundle 'sync' staged 48 B, above its limit of 47 B" : "bundle 'sync' took 2 messages in a round, above its limit of 1";
+    CHECK(what_is_wrong(*report) == wrong);
   }
   plan.bundles[0].request.max_staging_bytes = 0;  // no limit
   replay_bundle(plan);
@@ -271,6 +274,7 @@ TEST_CASE("a fault in a round is found and named by rank, bundle, round, tensor 
     REQUIRE(report->bundles[0].overruns.size() == 1);
     CHECK(report->bundles[0].overruns[0].rank == story.rank);
     CHECK_FALSE(all_right(*report));
+    CHECK(what_is_wrong(*report) == "1 buffer is written past its end");
   }
   for (const auto& [fault, message] : std::vector<std::pair<InjectedFault, std::string>>{
            {{1, 3, FaultKind::memory}, "bundle 'sync', round 1: rank 3 cannot allocate its buffers (injected)"},
