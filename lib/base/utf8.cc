@@ -94,7 +94,9 @@ bool is_control(std::string_view text, size_t at, size_t length) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
   if (length == 1) return byte(0) < 0x20 || byte(0) == 0x7F;
   if (length == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;  // U+0080 to U+009F
-  if (length != 3 || byte(0) != 0xE2) return false;
+  if (length != 3) return false;
+  if (byte(0) == 0xEF) return byte(1) == 0xBF && byte(2) >= 0xBE;  // U+FFFE, U+FFFF
+  if (byte(0) != 0xE2) return false;
   // U+2028 to U+202E, U+2066 to U+2069
   return (byte(1) == 0x80 && byte(2) >= 0xA8 && byte(2) <= 0xAE) ||
          (byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9);

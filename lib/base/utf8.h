@@ -22,7 +22,7 @@ void append_utf8(std::string& out, char32_t code_point);
 
 // Whether the well-formed character of `length` bytes at `at` controls the terminal or the text
 // direction instead of being shown: C0 and C1 controls, DEL, line and paragraph separators,
-// bidirectional overrides.
+// bidirectional overrides; and U+FFFE and U+FFFF, which are no characters (XML has none of these).
 [[nodiscard]] bool is_control(std::string_view text, size_t at, size_t length);
 
 // The whole text on one line: control characters as \n, \t, \r, \xNN or \uNNNN, invalid bytes as

@@ -34,6 +34,7 @@ TEST_CASE("text on one line has nothing that a terminal or a log would obey, and
   CHECK(one_line("\xc2\x9b"
                  "1m \xe2\x80\xa8 \xe2\x80\xae \xe2\x81\xa6") == "\\u009b1m \\u2028 \\u202e \\u2066");
   CHECK(one_line("\xff\xc2") == "\\xff\\xc2");
+  CHECK(one_line("\xef\xbf\xbe \xef\xbf\xbf \xef\xbf\xbd") == "\\ufffe \\uffff \xef\xbf\xbd");
   CHECK(escaped("\xc2\x9b\xe2\x80\xae") == "\\u009b\\u202e");
   for (uint32_t c = 1; c < 0x3000; ++c) {
     std::string text;
