@@ -26,10 +26,11 @@ bool names(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
+// JSON, as it is written into a spec.
 std::string quoted_list(const std::vector<std::string>& texts) {
-  std::vector<std::string> quoted;
-  for (const std::string& text : texts) quoted.push_back("\"" + text + "\"");
-  return "[" + join(quoted, ", ") + "]";
+  std::vector<std::string> list;
+  for (const std::string& text : texts) list.push_back(meshplan::quoted(text));
+  return "[" + join(list, ", ") + "]";
 }
 
 std::string plural(int64_t n, const std::string& noun) {
@@ -74,9 +75,10 @@ std::string declaration_of(const Plan& plan, const Warning& warning) {
   if (warning.fix_name.empty()) return {};
   const std::string dims = quoted_list(warning.dims);
   const bool simple = plan.meshes.meshes.size() == 1 && plan.meshes.meshes[0].name == "mesh";
-  if (simple) return "{\"dims\": " + dims + ", \"name\": \"" + warning.fix_name + "\"}";
-  return "{\"name\": \"" + warning.fix_name + "\", \"of\": \"" + warning.mesh +
-         "\", \"flatten\": " + dims + "}";
+  if (simple)
+    return "{\"dims\": " + dims + ", \"name\": " + meshplan::quoted(warning.fix_name) + "}";
+  return "{\"name\": " + meshplan::quoted(warning.fix_name) +
+         ", \"of\": " + meshplan::quoted(warning.mesh) + ", \"flatten\": " + dims + "}";
 }
 
 }  // namespace

@@ -29,10 +29,12 @@ void say_ranking(Context& context, const PlannedSpec& planned, int64_t most) {
       " the most, of " + human_ns(ns_of_ps(before)) + " predicted" +
       (ranking.exhaustive ? ":" : " (chosen greedily: too many combinations to plan all):"));
   for (const RankedFlatten& flatten : ranking.chosen) {
-    context.say("  {\"dims\": [\"" + join(flatten.dims, "\", \"") + "\"], \"name\": \"" +
-                join(flatten.dims, "_") + "\"} on " + flatten.mesh + ": saves " +
-                human_ns((before - flatten.total_ps) / 1000) + " more, " +
-                human_ns(ns_of_ps(flatten.total_ps)) + " left");
+    std::vector<std::string> dims;
+    for (const std::string& dim : flatten.dims) dims.push_back(meshplan::quoted(dim));
+    context.say("  {\"dims\": [" + join(dims, ", ") +
+                "], \"name\": " + meshplan::quoted(join(flatten.dims, "_")) + "} on " +
+                flatten.mesh + ": saves " + human_ns((before - flatten.total_ps) / 1000) +
+                " more, " + human_ns(ns_of_ps(flatten.total_ps)) + " left");
     before = flatten.total_ps;
   }
 }
@@ -57,7 +59,8 @@ int plan_command(Context& context, const Arguments& arguments) {
                 human_bytes(plan.totals.wire_bytes) + " received by a rank, " +
                 human_ns(ns_of_ps(plan.totals.predicted_ps)) + " predicted");
   }
-  if (plan.options.max_groups >= 0) say_ranking(context, *planned, plan.options.max_groups);
+  // None is looked for where none may be chosen.
+  if (plan.options.max_groups > 0) say_ranking(context, *planned, plan.options.max_groups);
   return 0;
 }
 

@@ -100,6 +100,25 @@ TEST_CASE("what would be made of every rank is refused by number before it is ma
   }
 }
 
+TEST_CASE("what is advised can be put into the spec, whatever dims are called") {
+  FakeSystem system;
+  // With a quote and more that JSON escapes.
+  const std::string name = R"~(d<p>&\"'\u0007\\)~";
+  const std::string hostile = R"~({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": ")~" + name +
+                              R"~(", "size": 8}, {"name": "tp", "size": 8}]}, "redistributions": [{"id": "loss",
+    "tensor": {"shape": [], "dtype": "float32"}, "src": ["P(sum)", "P(sum)"], "dst": ["R", "R"], "count": 100000}]})~";
+  system.files["spec.json"] = hostile;
+  const std::string err = run(system, {"plan", "spec.json", "-o", "plan.json", "--max-groups", "1"}).err;
+  const std::string fix = "{\"dims\": [\"" + name + "\", \"tp\"], \"name\": \"" + name + "_tp\"}";
+  CHECK_MESSAGE(err.find("help: add to \"flattened\" of \"mesh\": " + fix + "\n") != std::string::npos, err);
+  CHECK_MESSAGE(err.find("  " + fix + " on mesh: saves") != std::string::npos, err);
+  system.files["spec.json"].replace(hostile.find("]}, \"redis"), 2, "], \"flattened\": [" + fix + "]}");
+  CHECK(run(system, {"plan", "spec.json", "-o", "plan.json", "-q"}).err.empty());
+  // None is looked for where none may be chosen: the warning alone says that one saves.
+  system.files["spec.json"] = hostile;
+  CHECK(run(system, {"plan", "spec.json", "-o", "plan.json", "--max-groups", "0"}).err.find("no flatten") == std::string::npos);
+}
+
 TEST_CASE("flags beat the options of the spec") {
   FakeSystem system;
   std::string greedy = spec;
