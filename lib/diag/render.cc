@@ -146,6 +146,18 @@ std::string github_data(std::string_view text, bool property) {
   return out;
 }
 
+// Nothing where there is no file, as of a problem of the command line.
+std::string github_place(const Place& place) {
+  if (place.file.empty()) return "";
+  std::string text = "file=" + github_data(place.file, true) + ",";
+  if (place.line > 0) {
+    text += "line=" + std::to_string(place.line) + ",col=" + std::to_string(place.column) +
+            ",endLine=" + std::to_string(place.end_line) +
+            ",endColumn=" + std::to_string(place.end_column) + ",";
+  }
+  return text;
+}
+
 constexpr size_t annotations_a_kind = 10;  // limit of GitHub per kind and step
 
 std::string github_of(const Diagnostics& diagnostics) {
@@ -166,14 +178,7 @@ std::string github_of(const Diagnostics& diagnostics) {
     for (size_t i = 0; i < shown; ++i) {
       const Diagnostic& diagnostic = *ranked[i];
       text += std::string("::") + (severity == Severity::note ? "notice" : to_text(severity)) +
-              " file=" + github_data(diagnostic.place.file, true);
-      if (diagnostic.place.line > 0) {
-        text += ",line=" + std::to_string(diagnostic.place.line) +
-                ",col=" + std::to_string(diagnostic.place.column) +
-                ",endLine=" + std::to_string(diagnostic.place.end_line) +
-                ",endColumn=" + std::to_string(diagnostic.place.end_column);
-      }
-      text += ",title=" + github_data(diagnostic.code, true) +
+              " " + github_place(diagnostic.place) + "title=" + github_data(diagnostic.code, true) +
               "::" + github_data(diagnostic.message, false);
       if (!diagnostic.help.empty()) text += "%0A" + github_data("help: " + diagnostic.help, false);
       text += "\n";
@@ -256,7 +261,9 @@ std::string sarif_of(const Diagnostics& diagnostics, const std::string& version)
             ", \"message\": {\"text\": " +
             json_string(diagnostic.message +
                         (diagnostic.help.empty() ? "" : "\nhelp: " + diagnostic.help)) +
-            "}, \"locations\": [" + sarif_location(diagnostic.place, "") + "]";
+            "}";
+    if (!diagnostic.place.file.empty())
+      text += ", \"locations\": [" + sarif_location(diagnostic.place, "") + "]";
     if (diagnostic.second)
       text += ", \"relatedLocations\": [" +
               sarif_location(diagnostic.second->place, diagnostic.second->label) + "]";

@@ -147,6 +147,17 @@ TEST_CASE("SARIF has the rules that occur and their places") {
   CHECK(Json::parse(rendered(Diagnostics(), DiagnosticFormat::sarif))["runs"][0]["results"].empty());
 }
 
+TEST_CASE("a problem of the command line has no place") {
+  Diagnostics diagnostics;
+  Diagnostic usage = numbered(0, Severity::error, 0);
+  usage.place = {};
+  diagnostics.add(usage);
+  CHECK(rendered(diagnostics, DiagnosticFormat::github).rfind("::error title=E0201::number 0 is", 0) == 0);
+  const Json run = Json::parse(rendered(diagnostics, DiagnosticFormat::sarif))["runs"][0];
+  REQUIRE(run["results"].size() == 1);
+  CHECK_FALSE(run["results"][0].contains("locations"));
+}
+
 TEST_CASE("formats are known by name") {
   CHECK(parse_diagnostic_format("sarif") == DiagnosticFormat::sarif);
   CHECK_FALSE(parse_diagnostic_format("xml"));
