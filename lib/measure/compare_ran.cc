@@ -304,7 +304,7 @@ std::string to_text(const RanComparison& comparison) {
   for (const RanRow& row : comparison.rows) {
     text += row_text(row);
     same += row.ran;
-    missing += row.missing;
+    missing = saturating_add(missing, row.missing);
     extra += row.extra;
     other += std::ssize(row.other_sizes);
     order += row.other_order ? 1 : 0;

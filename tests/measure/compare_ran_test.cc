@@ -79,6 +79,10 @@ RanComparison compared(const json& dump, int64_t times = 1) {
 
 bool says(const RanComparison& comparison, const std::string& words) { return to_text(comparison).find(words) != std::string::npos; }
 
+TEST_CASE("as many repetitions as a number holds are missing, not fewer than none") {
+  CHECK(says(compared(dump_of(), INT64_MAX), "5 as planned, 9,223,372,036,854,775,807 missing, 0 extra"));
+}
+
 TEST_CASE("what ran as planned is said with its times, for every version of the recorder") {
   for (const char* version : {"2.4", "2.9", "2.10", "2.15"}) {
     const RanComparison comparison = compared(dump_of(version));
