@@ -10,13 +10,20 @@ namespace {
 // The version that processes must share; incremented when the meaning of steps or data changes.
 constexpr const char* replay_version = "1";
 
-// Whether all processes have the version and the steps of the first one. `texts`: "ready VERSION
-// DIGEST" of every process.
+// What the elements of all tensors are made from.
+std::string data_text(const ReplayOptions& options) {
+  return std::string(options.data == DataKind::random ? "random" : "exact") + ":" +
+         std::to_string(options.seed);
+}
+
+// Whether all processes have the version, the data and the steps of the first one. `texts`: "ready
+// VERSION DIGEST DATA" of every process.
 Status check_same(const std::vector<std::string>& texts, const std::string& place,
                   const RankTable& ranks) {
   const auto version_in = [](const std::string& text) {
     return text.substr(6, text.find(' ', 6) - 6);
   };
+  const auto data_in = [](const std::string& text) { return text.substr(text.rfind(' ') + 1); };
   const std::string& first = texts[0];
   for (size_t p = 1; p < texts.size(); ++p) {
     const std::string& other = texts[p];
@@ -28,6 +35,10 @@ Status check_same(const std::vector<std::string>& texts, const std::string& plac
       return environment(who + " has replay version " + version_in(other) +
                          ", the first process has " + version_in(first) +
                          "; use the same meshplan everywhere");
+    }
+    if (data_in(first) != data_in(other)) {
+      return wrong_data(who + " has the data " + data_in(other) + ", the first process has " +
+                        data_in(first) + "; use the same --data and --seed on every process");
     }
     return wrong_data(who + " has different steps than the first process; " +
                       "use the same plan and options on every process");
@@ -63,7 +74,7 @@ Status agree_on(const AgreementQuestion& q, const Error* problem, const std::str
     std::string text = digest_text;
     if (ours && q.fault->kind == FaultKind::version) version += "-injected";
     if (ours && q.fault->kind == FaultKind::plan) text += "injected";
-    said = "ready " + version + " " + sha256_hex(text);
+    said = "ready " + version + " " + sha256_hex(text) + " " + data_text(*q.options);
   }
   const Deadline deadline = std::chrono::steady_clock::now() + q.options->step_deadline;
   auto all = q.communicator->tell_all(said, deadline);

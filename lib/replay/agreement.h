@@ -1,7 +1,7 @@
 // Before the first step: all processes are ready and do the same.
 //
 // MPI and NCCL do not notice that ranks call different collectives, so processes compare a digest
-// of all that decides their calls.
+// of all that decides their calls, and what their data is made from.
 #pragma once
 
 #include <string>

@@ -45,6 +45,16 @@ class LaunchTest(unittest.TestCase):
         self.assertEqual(few.returncode, 5, few.stderr)
         self.assertIn("needs 8 ranks", few.stderr)
 
+    def test_ranks_with_other_data_are_refused(self):
+        settings = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+                    "PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+        one = [MESHPLAN, "run", str(self.plan), "--backend", "mpi"]
+        for more, said in ((["--seed", "7"], "exact:7"), (["--data", "random"], "random:1")):
+            done = subprocess.run(["mpirun", "-n", "3", *one, ":", "-n", "5", *one, *more], env={**CLEAN, **settings}, capture_output=True, text=True,
+                                  check=False, timeout=120)
+            self.assertEqual(done.returncode, 4, done.stderr)
+            self.assertIn(f"the process of rank 3 has the data {said}, the first process has exact:1; use the same --data and --seed", done.stderr)
+
     def test_an_mpirun_that_fails_is_exit_5(self):
         with tempfile.TemporaryDirectory() as folder:
             fake = pathlib.Path(folder, "mpirun")
