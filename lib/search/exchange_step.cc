@@ -143,7 +143,8 @@ ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
 void add_partials(const Request& request, const Mesh& dst_mesh, State at,
                   std::vector<Step>& steps) {
   for (const PendingSubAxis& p : request.dst.partial) {
-    if (is_in(at.partial, p)) continue;
+    // Over a mesh dim of one rank nothing is pending: a state with it is the one without.
+    if (p.sub_axis.size == 1 || is_in(at.partial, p)) continue;
     Step made;
     made.op = Op::to_partial;
     made.mesh_dims = {p.sub_axis};

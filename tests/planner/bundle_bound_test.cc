@@ -19,12 +19,6 @@ int64_t bound_of(const Plan& plan) { return bundle_bound_ps(plan, plan.bundles.f
 // Picoseconds of the links across hosts.
 int64_t across_ps(int64_t bytes, int64_t hundredths_of_links) { return bytes * 1'000'000 / (hundredths_of_links * 450); }
 
-MeshTable one_root(const Dims& dims) {
-  MeshTable table;
-  REQUIRE(add_root(table, "world", ranks_in(dims), {}, dims).ok());
-  return table;
-}
-
 }  // namespace
 
 TEST_CASE("what one host alone wants comes by exchanges: a gather would bring it to all others") {

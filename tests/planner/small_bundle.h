@@ -29,6 +29,13 @@ inline int64_t ranks_in(const Dims& dims) {
   return ranks;
 }
 
+// One universe, its ranks in that order.
+inline MeshTable one_root(const Dims& dims, const std::vector<int64_t>& ranks = {}) {
+  MeshTable table;
+  REQUIRE(add_root(table, "m", ranks_in(dims), ranks, dims).ok());
+  return table;
+}
+
 inline MeshTable two_roots(const Dims& src, const Dims& dst, int64_t first_of_dst) {
   MeshTable table;
   REQUIRE(add_root(table, "train", ranks_in(src), {}, src).ok());
