@@ -2,7 +2,9 @@
 
 #include <array>
 #include <map>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "cost/round_time.h"
 #include "plan/firsts.h"
@@ -46,11 +48,17 @@ class WaveTimer {
 
  private:
   void add_collective(const BundleRound& round, WaveCollectives& to) const {
-    const RoundPart& part = round.parts.front();  // all are of one group
-    const PlannedRedistribution& r = plan_.redistributions[part.member];
-    const auto step = static_cast<size_t>(part.step);
-    to.add(round.predicted_ps, ranks_of_collective(plan_, ranks_, r, step),
-           levels_of_collective(plan_, r, step), counter_.ranks());
+    // All are of one group, which several meshes may have.
+    std::set<std::pair<size_t, bool>> seen;
+    for (const RoundPart& part : round.parts) {
+      const PlannedRedistribution& r = plan_.redistributions[part.member];
+      const auto step = static_cast<size_t>(part.step);
+      const bool crosses = r.request.src_mesh != r.request.dst_mesh;
+      const int64_t ps = seen.empty() ? round.predicted_ps : 0;
+      if (!seen.insert({mesh_of_collective(plan_, r, step), crosses}).second) continue;
+      to.add(ps, ranks_of_collective(plan_, ranks_, r, step), levels_of_collective(plan_, r, step),
+             counter_.ranks());
+    }
   }
 
   // Members that repeat one another exchange the same.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "base/int_math.h"
 #include "transfer/listed_transfers.h"
@@ -93,6 +95,13 @@ class BetweenSteps {
   std::vector<std::vector<std::pair<Key, int64_t>>> changes_;
 };
 
+// To ranks that ascend, each once.
+void add_ranks(const std::vector<int32_t>& more, std::vector<int32_t>& ranks) {
+  ranks.insert(ranks.end(), more.begin(), more.end());
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+}
+
 }  // namespace
 
 FigureCounter::FigureCounter(const Plan& plan, const RankTable& ranks,
@@ -116,12 +125,17 @@ void FigureCounter::count_collective(const std::vector<Kind>& kinds,
   bytes.op = out.op;
   const std::vector<SubAxis>* dims = nullptr;
   size_t mesh = 0;
+  // Views of the same ranks have a group in common, and count once; the first copy of a mesh and
+  // all of its copies have, too.
+  std::set<std::pair<size_t, bool>> seen;
   for (const KindPart& part : round.parts) {
     const Way& way = kinds[part.kind].ways[chosen[part.kind]];
     const WayStep& step = way.steps[part.step];
+    const Request& request = way.planned.request;
     mesh = mesh_of_collective(plan_, way.planned, step.index);
     dims = &step.mesh_dims;
-    counted.packing = &step.ranks;
+    if (seen.insert({mesh, request.src_mesh != request.dst_mesh}).second)
+      add_ranks(step.ranks, counted.packing);
     const int64_t times = part.to - part.from;
     const auto add = [&](int64_t& sum, int64_t each) {
       sum = saturating_add(sum, saturating_mul(each, times));
@@ -216,9 +230,9 @@ void FigureCounter::count_waves(const std::vector<Kind>& kinds, const std::vecto
             load.add(*counted[r].load);
             continue;
           }
-          collectives.add(figures.rounds[r].predicted_ps, *counted[r].packing, counted[r].levels,
+          collectives.add(figures.rounds[r].predicted_ps, counted[r].packing, counted[r].levels,
                           counter_.ranks());
-          for (const int32_t rank : *counted[r].packing) {
+          for (const int32_t rank : counted[r].packing) {
             int64_t& sum = staged[static_cast<size_t>(rank)];
             sum = saturating_add(sum, counted[r].packed);
           }

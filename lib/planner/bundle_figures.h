@@ -34,8 +34,8 @@ class FigureCounter {
   struct Counted {
     std::optional<RoundLoad> load;  // of exchanges
     int64_t packed = 0;             // by a collective, on each of its ranks:
-    const std::vector<int32_t>* packing = nullptr;
-    LevelSet levels = 0;  // on which ranks of its groups meet
+    std::vector<int32_t> packing;   // those of the meshes of its parts, ascending
+    LevelSet levels = 0;            // on which ranks of its groups meet
   };
   Counted count_round(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
                       const KindRound& round, BundleRound& out);

@@ -44,6 +44,16 @@ Problem exceeds(const std::string& place, const char* what, int64_t is, const ch
          std::to_string(most);
 }
 
+// The ranks of any of them, each once.
+std::vector<uint32_t> ranks_in(const std::set<const Slots*>& slots) {
+  std::vector<uint32_t> ranks;
+  for (const Slots* these : slots)
+    ranks.insert(ranks.end(), these->ranks.begin(), these->ranks.end());
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
 class Counter {
  public:
   Counter(const BundleView& view, const BundleRanks& ranks, const std::vector<BoxLife>& lives,
@@ -159,7 +169,7 @@ class Counter {
   Problem count_collective(size_t round, Together& wave, std::vector<std::string>& left_out) {
     RoundFigures is;
     Moved all;
-    std::set<const Slots*> slots;  // whose ranks take part
+    std::set<const Slots*> slots;  // whose ranks take part, each once, be it in several views
     const std::vector<RoundPart>& parts = round_at(round).parts;
     for (const RoundPart& part : parts) {
       const BundleStep& step = view_.steps[kind_of(part)][part.step];
@@ -193,10 +203,9 @@ class Counter {
     wave.time.least_ps = saturating_add(wave.time.least_ps, time->least_ps);
     wave.time.most_ps = saturating_add(wave.time.most_ps, time->most_ps);
     wave.levels.insert(levels->begin(), levels->end());
-    for (const Slots* these : slots) {
-      memory_.add_packed(these->ranks, is.staging);
-      wave.ranks.insert(these->ranks.begin(), these->ranks.end());
-    }
+    const std::vector<uint32_t> packing = ranks_in(slots);
+    memory_.add_packed(packing, is.staging);
+    wave.ranks.insert(packing.begin(), packing.end());
     return std::nullopt;
   }
 

@@ -29,4 +29,20 @@ TEST_CASE("a reduction that is pending over a mesh dim of one rank is no step of
   replayed(plan);
 }
 
+TEST_CASE("views of the same ranks that gather together stage once") {
+  MeshTable table = one_root({{"dp", 8}, {"tp", 1}});
+  const Request root = request_of(table, "a", {5003, 16}, "S(0)R", "RR", 1);
+  REQUIRE(add_slice(table, "d", "m", {"dp"}).ok());
+  Request view = root;
+  view.id = "b";
+  view.src_mesh = view.dst_mesh = 1;
+  view.src = state_of(table, 1, "S(0)", 2);
+  view.dst = state_of(table, 1, "R", 2);
+  const Plan plan = planned(table, uniform_topology(), {root, view}, {});
+  REQUIRE(plan.bundles[0].rounds.size() == 1);
+  CHECK(plan.bundles[0].rounds[0].parts.size() == 2);
+  CHECK(plan.bundles[0].totals.staging_bytes == plan.bundles[0].rounds[0].staging_bytes);
+  CHECK(replayed(plan).staging_bytes <= plan.bundles[0].totals.staging_bytes);
+}
+
 }  // namespace meshplan
