@@ -74,8 +74,9 @@
 // every rank of the meshes of its parts has the round's staging_bytes), and every box between two
 // steps of a tensor, whole, in its own type, from the first wave of the step that writes it to the
 // last wave of the one that uses it (local steps are in all waves of the next step that is in a
-// round, or of the last one before; where a member has none there is nothing between); peak_bytes
-// the most that a rank has of that, at its most, and of the sources and targets of all members.
+// round, or of the last one before; where a member has none they run as one, from source to target,
+// and there is nothing between); peak_bytes the most that a rank has of that, at its most, and of
+// the sources and targets of all members.
 // `max_staging_bytes` holds for totals.staging_bytes, `max_messages` for every round. Bytes are
 // held at 2^63 - 1.
 #pragma once

@@ -66,6 +66,7 @@ struct BundleTensor {
   // By step: the first and the last wave that runs it; of a local step the one in which it runs.
   std::vector<size_t> first_wave;
   std::vector<size_t> last_wave;
+  bool only_local = false;  // all its steps are local: they run in one go (local_chain.h)
 };
 
 struct BundleRun::Inside {
@@ -111,6 +112,7 @@ struct BundleRun::Inside {
   Status add_local_steps(size_t wave, bool behind);
   void finish_wave(size_t wave);
   Status add_local_step(size_t tensor, size_t step, WavePhase& phase);
+  Status add_local_chain(size_t tensor, WavePhase& phase);
   Status prepare_completing();
   Status create_communicators() const;
 

@@ -5,6 +5,7 @@
 #include "replay/agreement.h"
 #include "replay/bundle_inside.h"
 #include "replay/join_copies.h"
+#include "replay/local_chain.h"
 #include "replay/round_preparer.h"
 
 namespace meshplan {
@@ -33,6 +34,7 @@ PrepareQuestion question_of(const BundleRun::Inside& in, const BundleTensor& t, 
 Status BundleRun::Inside::begin_boxes(size_t wave) {
   for (size_t t = 0; t < tensors.size(); ++t) {
     RedistributionRun::Inside& run = *tensors[t].run;
+    if (tensors[t].only_local) continue;
     for (size_t state = 1; state < run.r->steps.size(); ++state) {
       if (tensors[t].first_wave[state - 1] != wave) continue;
       const HeldBoxes& at = run.held_boxes[state];
@@ -57,6 +59,10 @@ void BundleRun::Inside::end_boxes(size_t wave) {
   }
   for (size_t t = 0; t < tensors.size(); ++t) {
     const RedistributionRun::Inside& run = *tensors[t].run;
+    if (tensors[t].only_local) {
+      if (tensors[t].last_wave.back() == wave) now.whole.push_back({t, run.r->steps.size()});
+      continue;
+    }
     for (size_t state = 1; state < run.r->steps.size(); ++state) {
       if (tensors[t].last_wave[state] != wave) continue;
       const HeldBoxes& at = run.held_boxes[state];
@@ -90,12 +96,69 @@ Status BundleRun::Inside::add_local_step(size_t tensor, size_t step, WavePhase& 
   return Done{};
 }
 
+namespace {
+
+// The box at `to` from the one that the rank has at `from`.
+void add_chained(const ChainedBox& box, const Box& had, const std::byte* from, const Box& whole,
+                 std::byte* to, DType dtype, std::vector<LocalOp>& work) {
+  if (box.identity) {
+    LocalOp op;
+    op.kind = LocalOp::Kind::identity;
+    op.dtype = dtype;
+    op.op = *box.identity;
+    op.to = to;
+    op.count = volume(whole);
+    work.push_back(op);
+  }
+  for (const Box& kept : box.kept) {
+    LocalOp op;
+    op.dtype = dtype;
+    op.from = from;
+    op.to = to;
+    op.region = make_region(kept, had, whole);
+    if (op.region.run == 0) continue;
+    if (work.empty() || !join_copies(work.back(), op)) work.push_back(std::move(op));
+  }
+}
+
+}  // namespace
+
+// All steps of a tensor whose steps are local, from its source to its target.
+Status BundleRun::Inside::add_local_chain(size_t tensor, WavePhase& phase) {
+  const BundleTensor& t = tensors[tensor];
+  const RedistributionRun::Inside& run = *t.run;
+  std::vector<std::shared_ptr<const StepTransfers>> steps;
+  for (size_t step = 0; step < run.r->steps.size(); ++step) {
+    const auto made =
+        transfers->of_step(t.which.member, step, place() + ", " + place_of(*run.r, step));
+    if (!made) return made.error();
+    steps.push_back(*made);
+  }
+  const HeldBoxes& before = run.held_boxes.front();
+  const HeldBoxes& after = run.held_boxes[steps.size()];
+  const std::vector<ChainedBox> chain = chain_of(steps, before);
+  for (const size_t slot : run.local_slots[steps.size()]) {
+    const ChainedBox& box = chain[slot];
+    if (box.from < 0) continue;
+    const auto rank = static_cast<size_t>(after.ranks[slot]);
+    add_chained(box, box_of_slot(before, box.from), run.held(0)[static_cast<size_t>(box.from)],
+                box_of_slot(after, static_cast<int64_t>(slot)), run.held(steps.size())[slot],
+                run.dtype, phase.work[static_cast<size_t>(local_number[rank])]);
+  }
+  return Done{};
+}
+
 // The local steps of the wave, in front of its rounds or behind them.
 Status BundleRun::Inside::add_local_steps(size_t wave, bool behind) {
   WavePhase phase;
   phase.work.resize(locals.size());
   for (size_t t = 0; t < tensors.size(); ++t) {
     const PlannedRedistribution& r = *tensors[t].run->r;
+    if (tensors[t].only_local) {
+      if (!behind || tensors[t].first_wave.back() != wave) continue;
+      if (auto done = add_local_chain(t, phase); !done) return done;
+      continue;
+    }
     const size_t end = first_local_at_end(r);
     for (size_t step = 0; step < r.steps.size(); ++step) {
       if (!is_in_no_round(r.steps[step]) || tensors[t].first_wave[step] != wave) continue;

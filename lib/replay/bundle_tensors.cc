@@ -115,7 +115,7 @@ Status BundleRun::Inside::make_tensors() {
     for (size_t i = 0; i < run->prepared.size(); ++i)
       run->prepared[i].after.assign(run->held_boxes[i + 1].ranks.size(), nullptr);
     of_member[which.member].push_back(tensors.size());
-    tensors.push_back({which, std::move(run), {}, {}});
+    tensors.push_back({which, std::move(run), {}, {}, false});
   }
   transfers = std::make_unique<MemberTransfers>(*q.plan, *q.ranks, [this](size_t member) {
     return tensors[of_member.at(member).front()].run->held_boxes;
@@ -186,7 +186,8 @@ Status BundleRun::Inside::find_waves_of_steps() {
       }
       before = t.first_wave[s];
     }
-    behind = behind || (before == never && !r.steps.empty());
+    t.only_local = before == never && !r.steps.empty();
+    behind = behind || t.only_local;
     place_local_steps(r, last, t);
   }
   if (behind) wave_rounds.emplace_back();

@@ -45,4 +45,28 @@ TEST_CASE("views of the same ranks that gather together stage once") {
   CHECK(replayed(plan).staging_bytes <= plan.bundles[0].totals.staging_bytes);
 }
 
+TEST_CASE("members of local steps only run in one go: nothing lies between, as planned") {
+  const MeshTable table = one_root({{"a", 2}, {"b", 4}});
+  const auto uneven = [&](const std::string& id, const std::string& src, const std::string& dst) {
+    return request_of(table, id, {66, 13}, src, dst, 3);
+  };
+  BundleRequest bundle;
+  bundle.max_staging_bytes = 64;
+  const Plan plan = planned(table, uniform_topology(),
+                            {uneven("cut twice", "RR", "S(0)S(1)"), uneven("cut one dim twice", "RR", "S(0)[0]S(0)[1]"),
+                             uneven("cut, then pending", "RR", "S(0)P(sum)"), uneven("pending twice", "RR", "P(sum)P(avg)"),
+                             uneven("a pending shard", "S(0)R", "P(sum)P(sum)"), uneven("pending as it is", "RR", "P(max)P(max)")},
+                            bundle);
+  size_t chains = 0;
+  for (const PlannedRedistribution& r : plan.redistributions) {
+    for (const Step& step : r.steps) CHECK(is_local(step.op));
+    chains += std::as_const(r.steps).size() > 1 ? 1 : 0;
+  }
+  CHECK(chains >= 4);
+  CHECK(plan.bundles[0].totals.staging_bytes == 0);
+  const BundleReport report = replayed(plan);
+  CHECK(report.staging_bytes == 0);
+  CHECK(report.peak_bytes == plan.bundles[0].totals.peak_bytes);
+}
+
 }  // namespace meshplan
