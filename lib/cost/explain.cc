@@ -201,9 +201,8 @@ std::string explain_exchange(const LevelMap& levels, const StepQuestion& q) {
 std::string explain_collective(const LevelMap& levels, const StepQuestion& q, int64_t group) {
   const Topology& topology = *q.topology;
   const Step& step = *q.step;
-  const StepFigures f =
-      step_figures(*q.before, step.state, q.tensor->shape, mesh_shape(*q.src_mesh), step.op, group,
-                   wire_element_bytes(q));
+  const StepFigures f = step_figures(*q.before, step.state, q.tensor->shape, levels, step.op, group,
+                                     wire_element_bytes(q));
   std::string out;
   const OpRow& row = row_of(step.op);
   const std::string ranks = std::to_string(group);

@@ -111,8 +111,7 @@ SameBoxes same_boxes(const LevelMap& levels, std::span<const int64_t> shape, int
   }
   int64_t ranks = 1;
   for (const SubAxis& sub_axis : group.list) ranks = saturating_mul(ranks, sub_axis.size);
-  const StepFigures figures =
-      step_figures(sliced, dst, shape, mesh_shape(levels.mesh()), op, ranks, element_bytes);
+  const StepFigures figures = step_figures(sliced, dst, shape, levels, op, ranks, element_bytes);
   SameBoxes slowest;
   for (const GroupShape& one : levels.shapes(group.list)) {
     const auto price = finer_price(levels.topology(), one, figures.bytes);

@@ -43,6 +43,24 @@ bool in_one_stretch(const std::vector<int64_t>& box, const std::vector<int64_t>&
   return true;
 }
 
+// The parts of new shards that were pending, in the order in which their chunks lie: dim by dim,
+// the outermost first.
+std::vector<SubAxis> scattered(const State& before, const State& after) {
+  std::vector<SubAxis> parts;
+  for (const auto& order : after.shards) {
+    for (const SubAxis& sub_axis : order) {
+      for (const PendingSubAxis& p : before.partial) {
+        const int64_t from = std::max(sub_axis.before, p.sub_axis.before);
+        const int64_t to =
+            std::min(sub_axis.before * sub_axis.size, p.sub_axis.before * p.sub_axis.size);
+        if (p.sub_axis.mesh_dim == sub_axis.mesh_dim && from < to)
+          parts.push_back({sub_axis.mesh_dim, from, to / from});
+      }
+    }
+  }
+  return parts;
+}
+
 // Whether the chunks of the ranks that a reduction joins lie one behind the other: as many places
 // between the first and the last of them as there are chunks. Places of chunks are numbers whose
 // digits are the new shards, read dim by dim; a slice below a reduced part puts others' chunks
@@ -85,11 +103,11 @@ bool lie_in_order(const State& coarser, const State& finer, std::span<const int6
 }  // namespace
 
 StepFigures step_figures(const State& before, const State& after, std::span<const int64_t> shape,
-                         std::span<const int64_t> mesh_shape, Op op, int64_t group,
-                         int64_t element_bytes) {
+                         const LevelMap& levels, Op op, int64_t group, int64_t element_bytes) {
   StepFigures f;
-  const auto from = largest_box(before, shape, mesh_shape);
-  const auto to = largest_box(after, shape, mesh_shape);
+  const std::vector<int64_t> sizes = mesh_shape(levels.mesh());
+  const auto from = largest_box(before, shape, sizes);
+  const auto to = largest_box(after, shape, sizes);
   f.input = saturating_mul(product(from), element_bytes);
   f.output = saturating_mul(product(to), element_bytes);
   const OpPiece piece = row_of(op).piece;
@@ -109,7 +127,9 @@ StepFigures step_figures(const State& before, const State& after, std::span<cons
       f.bytes.copied = saturating_mul(2, f.staging);
       break;
     case OpPiece::box_after:
-      if (!lie_in_order(before, after, shape, from, to) || !next_to_each_other(before, after))
+      // A communicator takes the chunks by ascending rank.
+      if (!lie_in_order(before, after, shape, from, to) || !next_to_each_other(before, after) ||
+          !levels.in_rank_order(scattered(before, after)))
         f.staging = moved.whole;
       f.bytes.copied = saturating_add(saturating_mul(2, f.staging), f.wire);
       break;
@@ -174,7 +194,7 @@ StepCost price_step_on(const LevelMap& levels, const StepQuestion& q) {
     return cost;
   }
   const int64_t group = product_of_sizes(step.mesh_dims);
-  StepFigures f = step_figures(*q.before, step.state, q.tensor->shape, src_shape, step.op, group,
+  StepFigures f = step_figures(*q.before, step.state, q.tensor->shape, levels, step.op, group,
                                wire_element_bytes(q));
   cost.wire_bytes = group > 1 ? f.wire : 0;
   cost.peak_bytes = saturating_add(saturating_add(f.input, f.output), group > 1 ? f.staging : 0);

@@ -19,11 +19,11 @@ struct StepFigures {
   CollectiveBytes bytes;
 };
 
-// Figures of every op but exchange (price_exchange has its). `group`: ranks of the communicator.
+// Figures of every op but exchange (price_exchange has its). `levels`: of the mesh that it runs on;
+// `group`: ranks of the communicator.
 [[nodiscard]] StepFigures step_figures(const State& before, const State& after,
-                                       std::span<const int64_t> shape,
-                                       std::span<const int64_t> mesh_shape, Op op, int64_t group,
-                                       int64_t element_bytes);
+                                       std::span<const int64_t> shape, const LevelMap& levels,
+                                       Op op, int64_t group, int64_t element_bytes);
 
 // The time by the finest tier that covers the step: measured tables, then protocols, then levels.
 // `tier` says which.

@@ -63,7 +63,7 @@ const ChoiceTimes::Moved& ChoiceTimes::moved(size_t kind, size_t way) {
     Launch launch{mesh_of_collective(plan_, planned, i), step.op, {}};
     for (const SubAxis& sub_axis : step.mesh_dims)
       std::get<2>(launch).push_back({sub_axis.mesh_dim, sub_axis.before, sub_axis.size});
-    CollectiveBytes bytes = collective_figures(plan_, planned, i).bytes;
+    CollectiveBytes bytes = collective_figures(plan_, levels_, planned, i).bytes;
     bytes.op = step.op;
     add(moved.collectives[launch], times(bytes, kinds_[kind].tensors));
     const auto [ranks, new_mesh] = moved.ranks.try_emplace(std::get<0>(launch));

@@ -110,7 +110,7 @@ FigureCounter::FigureCounter(const Plan& plan, const RankTable& ranks,
 
 std::optional<std::vector<KeptLoad>> FigureCounter::loads_of(const Way& way, int64_t tensors) {
   std::vector<KeptLoad> loads;
-  for (const MovedPairs& moved : moved_by({&plan_, &ranks_}, way)) {
+  for (const MovedPairs& moved : moved_by({&plan_, &ranks_, &levels_}, way)) {
     if (moved.pairs.empty()) return std::nullopt;
     counter_.add(moved.pairs, moved.element_bytes, tensors);
     loads.emplace_back(counter_.take());

@@ -90,14 +90,14 @@ bool runs_in_rounds(const PlannedRedistribution& planned) {
                      [](const Step& step) { return step.phases == 1; });
 }
 
-StepFigures collective_figures(const Plan& plan, const PlannedRedistribution& planned,
-                               size_t step) {
+StepFigures collective_figures(const Plan& plan, const MeshLevels& levels,
+                               const PlannedRedistribution& planned, size_t step) {
   const auto& steps = planned.steps;
   const Request& request = planned.request;
-  return step_figures(
-      step == 0 ? request.src : steps[step - 1].state, steps[step].state, request.tensor.shape,
-      mesh_shape(plan.meshes.meshes[mesh_of_collective(plan, planned, step)]), steps[step].op,
-      product_of_sizes(steps[step].mesh_dims), wire_element_bytes(planned, step));
+  return step_figures(step == 0 ? request.src : steps[step - 1].state, steps[step].state,
+                      request.tensor.shape, *levels[mesh_of_collective(plan, planned, step)],
+                      steps[step].op, product_of_sizes(steps[step].mesh_dims),
+                      wire_element_bytes(planned, step));
 }
 
 void list_way(const WayQuestion& q, Way& way) {
@@ -151,7 +151,7 @@ void list_way(const WayQuestion& q, Way& way) {
     } else {
       moved.mesh_dims = step.mesh_dims;
       moved.ranks = held[i].ranks;
-      moved.figures = collective_figures(*q.plan, planned, i);
+      moved.figures = collective_figures(*q.plan, *q.levels, planned, i);
     }
     way.steps.push_back(std::move(moved));
   }

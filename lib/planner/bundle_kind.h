@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -53,9 +54,13 @@ struct Kind {
   size_t gathers_end = 0;
 };
 
+// Of every mesh of the bundle, by index.
+using MeshLevels = std::vector<std::unique_ptr<LevelMap>>;
+
 struct WayQuestion {
   const Plan* plan = nullptr;
   const RankTable* ranks = nullptr;
+  const MeshLevels* levels = nullptr;
 };
 // Plans it anew where all ranks of units fetch something, or there is a far share, neither of which
 // a round runs. Whether it did.
@@ -63,8 +68,8 @@ bool plan_for_rounds(const Plan& plan, const LevelMap& levels, PlannedRedistribu
 // Whether rounds can run it as it is: no step goes in two phases, which may be in chunks.
 [[nodiscard]] bool runs_in_rounds(const PlannedRedistribution& planned);
 // Of one tensor.
-[[nodiscard]] StepFigures collective_figures(const Plan& plan, const PlannedRedistribution& planned,
-                                             size_t step);
+[[nodiscard]] StepFigures collective_figures(const Plan& plan, const MeshLevels& levels,
+                                             const PlannedRedistribution& planned, size_t step);
 // Fills `steps` and `between`.
 void list_way(const WayQuestion& question, Way& way);
 

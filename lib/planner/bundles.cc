@@ -399,7 +399,7 @@ class BundlePlanner {
       if (schedules.found() && is_close(schedules.figures().totals.predicted_ps)) break;
       if (schedules.found() && times_.least_ps(chosen) >= schedules.figures().totals.predicted_ps)
         continue;
-      last = schedules.consider({&plan_, &ranks_}, chosen);
+      last = schedules.consider({&plan_, &ranks_, &levels_}, chosen);
     }
     if (schedules.found() && schedules.is_far() && kinds_.size() * counter_.ranks() <= most_sides)
       consider_families(schedules, least, choices);
@@ -425,7 +425,7 @@ class BundlePlanner {
       const int64_t best_ps = schedules.figures().totals.predicted_ps;
       if (times_.about_ps(chosen) >= std::min(best_ps, hardly_more_ps)) continue;
       if (!is_new(chosen)) continue;
-      (void)schedules.consider({&plan_, &ranks_}, chosen);
+      (void)schedules.consider({&plan_, &ranks_, &levels_}, chosen);
     }
   }
 

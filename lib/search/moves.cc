@@ -385,7 +385,7 @@ void price_collective(const PlanProblem& p, const SearchState& from, Edge& edge)
     // Copies and finer tiers need staging and shapes in full.
     State before = to_state(p, from);
     State after = to_state(p, edge.to);
-    StepFigures f = step_figures(before, after, p.tensor.shape, p.mesh_sizes, edge.op, g, element);
+    StepFigures f = step_figures(before, after, p.tensor.shape, *p.levels, edge.op, g, element);
     std::string tier;
     edge.cost = {finer_ps(*p.topology, group_shapes(p, edge.group), f.bytes, tier), 1, f.wire};
     return;

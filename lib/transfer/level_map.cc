@@ -6,6 +6,7 @@
 #include "base/int_math.h"
 #include "transfer/level_units.h"
 #include "transfer/list_exchange.h"
+#include "transfer/rank_order.h"
 #include "transfer/rank_places.h"
 #include "transfer/sub_axes.h"
 #include "transfer/turns.h"
@@ -130,6 +131,12 @@ const LevelMap::Shapes& LevelMap::shapes_of(std::span<const SubAxis> sub_axes) c
     shapes = listed_shapes(sub_axes);
   }
   return remembered_.emplace(std::move(key), std::move(shapes)).first->second;
+}
+
+bool LevelMap::in_rank_order(const std::vector<SubAxis>& slowest_first) const {
+  const auto [found, fresh] = in_rank_order_.try_emplace(slowest_first, false);
+  if (fresh) found->second = meshplan::in_rank_order(*mesh_, slowest_first);
+  return found->second;
 }
 
 int64_t LevelMap::unit(int64_t position, int level) const {

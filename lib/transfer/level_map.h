@@ -88,6 +88,9 @@ class LevelMap {
   [[nodiscard]] const Spread& spread(std::span<const SubAxis> sub_axes) const {
     return shapes_of(sub_axes).spread;
   }
+  // Whether in every group over these sub-axes the ranks' ids ascend as their coordinates do, the
+  // first sub-axis slowest (transfer/rank_order.h); remembered.
+  [[nodiscard]] bool in_rank_order(const std::vector<SubAxis>& slowest_first) const;
   // How many ranks were listed to find them: 0 where products answer.
   [[nodiscard]] int64_t ranks_listed(std::span<const SubAxis> sub_axes) const {
     return shapes_of(sub_axes).ranks_listed;
@@ -137,6 +140,7 @@ class LevelMap {
   bool consecutive_ = true;  // positions i -> base + i
   std::vector<std::vector<LevelDigit>> digits_;
   mutable std::map<std::vector<SubAxis>, Shapes> remembered_;
+  mutable std::map<std::vector<SubAxis>, bool> in_rank_order_;
   mutable std::map<std::pair<std::vector<SubAxis>, std::vector<int64_t>>, std::vector<RankClass>>
       classes_;
   mutable std::map<std::pair<int, size_t>, std::vector<UnitMembers>> few_units_;

@@ -78,6 +78,52 @@ bool slices_below(const StepView& view) {
   return false;
 }
 
+// The shards that a reduce_scatter makes of what was pending, in the order of their chunks.
+std::vector<SubAxis> made_of_pending(const StepView& view) {
+  std::vector<SubAxis> made;
+  for (const std::vector<SubAxis>& shards : view.step->state.shards) {
+    for (const SubAxis& shard : shards) {
+      for (const PendingSubAxis& pending : view.before->partial) {
+        const SubAxis& was = pending.sub_axis;
+        const int64_t lo = std::max(shard.before, was.before);
+        const int64_t hi = std::min(shard.before * shard.size, was.before * was.size);
+        if (was.mesh_dim == shard.mesh_dim && lo < hi) made.push_back({was.mesh_dim, lo, hi / lo});
+      }
+    }
+  }
+  return made;
+}
+
+// Whether positions ascend with their index: no mode turns back behind those inside of it.
+bool ascends(const Layout& layout) {
+  int128 inside = 0;
+  for (auto mode = layout.modes.rbegin(); mode != layout.modes.rend(); ++mode) {
+    if (mode->size > 1 && mode->stride <= inside) return false;
+    inside += int128{mode->size - 1} * mode->stride;
+  }
+  return true;
+}
+
+// Whether chunk by chunk the ranks that they go to ascend in every group: so communicators number
+// their members.
+bool chunks_by_rank(const StepView& view) {
+  const Mesh& mesh = *view.src_mesh;
+  const auto chunks = layout_of(mesh, mesh_shape(mesh), made_of_pending(view));
+  if (!chunks) return false;
+  const Universe& universe = *mesh.universe;
+  if (std::is_sorted(universe.ranks.begin(), universe.ranks.end())) return ascends(*chunks);
+  const auto groups = complement(*chunks, universe.world);
+  if (!groups) return false;
+  const std::vector<int64_t> members = offsets(*chunks);
+  for (const int64_t first : offsets(*groups)) {
+    for (size_t i = 1; i < members.size(); ++i) {
+      if (rank_at(universe, first + members[i - 1]) > rank_at(universe, first + members[i]))
+        return false;
+    }
+  }
+  return true;
+}
+
 // `from`, `to`: the largest boxes before and after.
 Collective collective_between(const StepView& view, const std::vector<int64_t>& from,
                               const std::vector<int64_t>& to) {
@@ -93,9 +139,9 @@ Collective collective_between(const StepView& view, const std::vector<int64_t>& 
       moved.piece = bytes_of_box(gathers ? from : to, element);
       moved.whole = saturating_mul(moved.piece, ranks);
       out.wire = saturating_mul(moved.piece, ranks - 1);
-      const bool in_order =
-          gathers ? lies_in_order(view, *view.before, to, from)
-                  : lies_in_order(view, view.step->state, from, to) && !slices_below(view);
+      const bool in_order = gathers ? lies_in_order(view, *view.before, to, from)
+                                    : lies_in_order(view, view.step->state, from, to) &&
+                                          !slices_below(view) && chunks_by_rank(view);
       out.staging = in_order ? 0 : moved.whole;
       moved.copied = saturating_add(saturating_mul(2, out.staging), gathers ? 0 : out.wire);
       break;

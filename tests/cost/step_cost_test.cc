@@ -86,12 +86,13 @@ TEST_CASE("NCCL's latency of a ring round all ranks that there can be") {
 int64_t staging(const std::vector<int64_t>& shape, const std::string& before, Op op, const std::vector<SubAxis>& group,
                 const std::string& after) {
   const Mesh mesh = test::mesh_of({4, 2});
+  const Topology uniform = uniform_topology();
   const std::vector<int64_t> sizes{4, 2};
   const State from = parse_state(before, sizes, shape.size()).value();
   const State to = parse_state(after, sizes, shape.size()).value();
   int64_t ranks = 1;
   for (const SubAxis& sub_axis : group) ranks *= sub_axis.size;
-  return step_figures(from, to, shape, sizes, op, ranks, 1).staging;
+  return step_figures(from, to, shape, LevelMap(mesh, uniform), op, ranks, 1).staging;
 }
 
 TEST_CASE("collectives pack where chunks do not lie one behind the other") {

@@ -101,13 +101,16 @@ def start_in(box, frame):
     return at
 
 
-def packs(frames, members, boxes, unit):
-    """Whether the padded chunks are not one stretch of the memory of `frames`."""
+def packs(frames, members, boxes, unit, orders=()):
+    """Whether the padded chunks are not one stretch of the memory of `frames`; `orders`: of members,
+    in which the chunks must lie there, else they may in any."""
     for r in members:
         if not all(in_one_piece(boxes[m], frames[r]) for m in members):
             return True
         starts = sorted(start_in(boxes[m], frames[r]) for m in members)
         if any(b - a != unit for a, b in zip(starts, starts[1:])):
+            return True
+        if any([start_in(boxes[m], frames[r]) for m in order] != starts for order in orders):
             return True
     return False
 
@@ -121,7 +124,9 @@ def staging(seen, members):
     if op == "all_gather":
         return g * unit if uneven(seen, before) or packs(after, members, before, unit) else 0
     if op == "reduce_scatter":
-        return g * unit if uneven(seen, after) or packs(before, members, after, unit) else 0
+        # A communicator numbers its members by ascending rank, in every copy of the mesh.
+        by_rank = [sorted(members, key=lambda m: ranks[m]) for ranks in seen.copies]
+        return g * unit if uneven(seen, after) or packs(before, members, after, unit, by_rank) else 0
     return 2 * g * unit
 
 

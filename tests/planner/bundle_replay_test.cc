@@ -2,6 +2,8 @@
 // the same by its own code.
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include "planner/small_bundle.h"
 #include "replay_host/host.h"
 
@@ -67,6 +69,34 @@ TEST_CASE("members of local steps only run in one go: nothing lies between, as p
   const BundleReport report = replayed(plan);
   CHECK(report.staging_bytes == 0);
   CHECK(report.peak_bytes == plan.bundles[0].totals.peak_bytes);
+}
+
+TEST_CASE("chunks that a communicator takes in another order are packed, counted in the bundle and in the step") {
+  const auto scattered = [](const Dims& dims, const std::vector<int64_t>& ranks, const std::string& src, const std::string& dst) {
+    MeshTable table = one_root(dims, ranks);
+    if (dims.size() > 1) REQUIRE(add_flatten(table, "", "m", {"a", "b"}).ok());
+    const Request request = request_of(one_root(dims, ranks), "g", {72, 60}, src, dst, 2);
+    const Plan plan = planned(table, uniform_topology(), {request}, {});
+    REQUIRE(std::as_const(plan.redistributions[0].steps).size() == 1);
+    CHECK(plan.redistributions[0].steps[0].op == Op::reduce_scatter);
+    const BundleReport report = replayed(plan);
+    CHECK(report.staging_bytes == plan.bundles[0].totals.staging_bytes);
+    CHECK(report.peak_bytes == plan.bundles[0].totals.peak_bytes);
+    // One tensor packs what it has before.
+    int64_t ends = 72 * 60 * 2;
+    for (const SubAxis& sub_axis : plan.redistributions[0].steps[0].mesh_dims) ends /= sub_axis.size;
+    CHECK(plan.redistributions[0].totals.peak_bytes - ends - 72 * 60 * 2 == report.staging_bytes / 2);
+    return report.staging_bytes > 0;
+  };
+  CHECK_FALSE(scattered({{"a", 4}}, {}, "P(sum)", "S(0)"));
+  CHECK_FALSE(scattered({{"a", 4}}, {2, 5, 6, 9}, "P(sum)", "S(0)"));
+  CHECK(scattered({{"a", 4}}, {3, 2, 1, 0}, "P(sum)", "S(0)"));
+  CHECK(scattered({{"a", 4}}, {1, 0, 2, 3}, "P(sum)", "S(0)"));
+  CHECK_FALSE(scattered({{"a", 2}, {"b", 3}}, {}, "P(sum)P(sum)", "S(0)[0]S(0)[1]"));
+  CHECK(scattered({{"a", 2}, {"b", 3}}, {}, "P(sum)P(sum)", "S(0)[1]S(0)[0]"));
+  // Groups of b ascend, those of a do not.
+  CHECK_FALSE(scattered({{"a", 2}, {"b", 3}}, {3, 4, 5, 0, 1, 2}, "RP(sum)", "RS(0)"));
+  CHECK(scattered({{"a", 2}, {"b", 3}}, {3, 4, 5, 0, 1, 2}, "P(sum)R", "S(0)R"));
 }
 
 }  // namespace meshplan

@@ -144,8 +144,9 @@ class BundleOracle : private BundleFollower {
       if (first == nullptr) first = &step;
       int64_t group = 1;
       for (const SubAxis& sub_axis : step.step->mesh_dims) group *= sub_axis.size;
-      const StepFigures one = step_figures(*step.before, step.step->state, member.planned->request.tensor.shape, mesh_shape(*step.from),
-                                           round.op, group, bytes_on_the_way(member, static_cast<size_t>(part.step)));
+      const StepFigures one =
+          step_figures(*step.before, step.step->state, member.planned->request.tensor.shape, LevelMap(*step.from, plan_.topology), round.op,
+                       group, bytes_on_the_way(member, static_cast<size_t>(part.step)));
       for (int64_t t = part.from; t < part.to; ++t) {
         round.wire_bytes += one.wire;
         round.staging_bytes += one.staging;
