@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/counted_time.h"
 #include "cost/topology.h"
 #include "diag/outcome_codes.h"
 #include "json/scan.h"
@@ -62,6 +63,15 @@ std::optional<PlannedSpec> plan_read_spec(Spec spec, const std::string& text,
   SpecPlaces places(extended ? *extended->text : text, extended ? extended->file : question.name);
   if (!outcome.failures.empty()) {
     code = report_failures(outcome.failures, spec, places, diagnostics);
+    return std::nullopt;
+  }
+  if (const auto beyond = first_beyond_count(outcome.plan)) {
+    Diagnostic diagnostic;
+    diagnostic.code = code_overflow;
+    diagnostic.message = beyond->message;
+    diagnostic.place = places.redistribution(beyond->index);
+    diagnostics.add(std::move(diagnostic));
+    code = exit_code(Fault::bad_input);
     return std::nullopt;
   }
   PlannedSpec planned{std::move(spec), std::move(outcome.plan), false};

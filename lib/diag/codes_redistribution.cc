@@ -59,8 +59,9 @@ std::vector<CodeEntry> redistribution_codes() {
        "dtype must be of the same kind as the dtype of the tensor.",
        placed(R"~(["P(avg)", "R"])~", R"~(["R", "R"])~", "int32"),
        placed(R"~(["P(sum)", "R"])~", R"~(["R", "R"])~", "int32")},
-      {"E0410", "tensor_overflow", "more bytes than fit in 64 bits",
-       "The bytes of the tensor, and those of all its repetitions together, must fit in a signed 64-bit integer.",
+      {"E0410", "tensor_overflow", "more bytes or time than fit in 64 bits",
+       "The bytes of the tensor, and those of all its repetitions together, must fit in a signed 64-bit integer; so must the picoseconds that "
+       "all redistributions of a file take, repetitions included.",
        redistribution_of(
            R"~("tensor": {"shape": [4294967296, 4294967296], "dtype": "float32"}, "src": ["R", "S(0)"], "dst": ["R", "R"])~"),
        redistribution_of(

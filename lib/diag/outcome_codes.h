@@ -8,6 +8,7 @@
 
 namespace meshplan {
 
+constexpr std::string_view code_overflow = "E0410";    // bytes or time beyond 64 bits
 constexpr std::string_view code_bad_plan = "E0501";    // a plan file that cannot be read
 constexpr std::string_view code_wrong_data = "E0502";  // verification or replay found wrong data
 // words on the command line that mean nothing, files that cannot be read or written

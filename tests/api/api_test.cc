@@ -134,3 +134,28 @@ TEST_CASE("threads get what one gets alone") {
   for (std::thread& thread : threads) thread.join();
   for (const std::string& text : texts) CHECK(text == alone);
 }
+
+TEST_CASE("times beyond 64 bits are refused at the redistribution or bundle with which they are") {
+  const auto planned = [](const std::string& rest) {
+    return plan(R"x({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "a", "size": 4}]}, "redistributions": [
+      {"id": "x", "tensor": {"shape": [16], "dtype": "float32"}, "src": ["S(0)"], "dst": ["R"]},
+      {"id": "y", "tensor": {"shape": [16], "dtype": "float32"}, "src": ["S(0)"], "dst": ["R"], "count": )x" +
+                rest);
+  };
+  // 10,001 ns each: 9.2e14 fit.
+  const Answer fits = planned("922244000000}]}");
+  REQUIRE(meshplan_code(fits.get()) == 0);
+  CHECK(meshplan_code(verify(text_of(fits)).get()) == 0);
+  CHECK(json::parse(text_of(fits))["totals"]["predicted_ns"] < 9223372036854776);
+  for (const std::string rest :
+       {R"x(922246000000}]})x", R"x(1}], "bundles": [{"id": "b", "redistributions": ["y"], "count": 922246000000}]})x",
+        R"x(9223400}], "topology": {"levels": [{"name": "l", "ranks": 4, "gb_per_s": 1, "latency_ns": 1000000000000}]}})x"}) {
+    const Answer beyond = planned(rest);
+    CHECK(meshplan_code(beyond.get()) == 2);
+    const json found = diagnostics_of(beyond)["diagnostics"];
+    REQUIRE(found.size() == 1);
+    CHECK(found[0]["code"] == "E0410");
+    CHECK(found[0]["message"].get<std::string>().find("more than the 9223372036854775 ns that are counted") != std::string::npos);
+    CHECK(found[0]["place"]["line"] == 3);
+  }
+}
