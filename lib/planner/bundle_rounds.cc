@@ -155,6 +155,29 @@ int64_t bytes_of(const Kind& kind, size_t way) {
   return saturating_mul(kind.tensors, tensor_bytes(kind.ways[way]));
 }
 
+int64_t least_messages(const Way& way) {
+  int64_t most = 0;
+  for (const WayStep& step : way.steps) {
+    // By length, which are few: the last pair, and messages by rank. Cuts are sorted by pair.
+    struct Together {
+      int32_t from = -1;
+      int32_t to = -1;
+      std::map<int32_t, int64_t> messages;
+    };
+    std::map<int64_t, Together> by_length;
+    for (const StepCut& cut : step.cuts) {
+      if (cut.lo > 0 || cut.hi <= 0 || cut.slice == 0) continue;
+      Together& together = by_length[cut.length];
+      if (together.from == cut.from && together.to == cut.to) continue;
+      together.from = cut.from;
+      together.to = cut.to;
+      for (const int32_t rank : {cut.from, cut.to})
+        most = std::max(most, ++together.messages[rank]);
+    }
+  }
+  return most;
+}
+
 std::vector<KindRound> make_rounds(const std::vector<Kind>& kinds,
                                    const std::vector<size_t>& chosen, const RoundLimits& limits) {
   std::vector<KindRound> rounds;

@@ -68,6 +68,10 @@ struct RoundLimits {
 // Bytes of all tensors of the kind, wherever they lie.
 [[nodiscard]] int64_t bytes_of(const Kind& kind, size_t way);
 
+// Messages that some rank has in some round, in however many pieces the tensor goes: what is cut
+// into as many slices goes together where it begins with the same one.
+[[nodiscard]] int64_t least_messages(const Way& way);
+
 // `chosen`: the way of each kind.
 [[nodiscard]] std::vector<KindRound> make_rounds(const std::vector<Kind>& kinds,
                                                  const std::vector<size_t>& chosen,

@@ -316,9 +316,14 @@ Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vecto
   RoundLimits limits;
   limits.tensors_a_launch = tensors_a_launch;
   StagingTries tries(bundle_.max_staging_bytes);
+  // Thousands of buckets, each with all pairs of ranks, would be counted before it is given up.
+  int64_t least = 0;
+  for (size_t k = 0; k < kinds_.size(); ++k)
+    least = std::max(least, least_messages(kinds_[k].ways[chosen[k]]));
   for (;;) {
     const int64_t rounds = launches_of_collectives(kinds_, chosen, limits);
     if (rounds > most_launches) return too_many_launches(rounds).error();
+    if (least > bundle_.max_messages) return too_many_messages(least).error();
     BundleFigures figures = count(chosen, limits);
     if (fits(figures)) return Tried{limits, std::move(figures)};
     // Kinds that meet in every bucket add up their messages; buckets of their own do not.
@@ -387,17 +392,19 @@ bool BundleSchedules::fits_messages(const BundleFigures& figures) const {
 }
 
 Status BundleSchedules::does_not_fit(const BundleFigures& figures) const {
-  const std::string name = "bundle '" + bundle_.id + "' ";
   for (const BundleRound& round : figures.rounds) {
-    if (round.messages > bundle_.max_messages) {
-      return no_plan(name + "has " + with_commas(round.messages) +
-                     " messages of one rank in a round, max_messages allows " +
-                     with_commas(bundle_.max_messages) + "; raise it");
-    }
+    if (round.messages > bundle_.max_messages) return too_many_messages(round.messages);
   }
-  return no_plan(name + "needs " + std::to_string(figures.totals.staging_bytes) +
+  return no_plan("bundle '" + bundle_.id + "' needs " +
+                 std::to_string(figures.totals.staging_bytes) +
                  " bytes of staging per rank, max_staging_bytes allows " +
                  std::to_string(bundle_.max_staging_bytes) + "; raise it");
+}
+
+Status BundleSchedules::too_many_messages(int64_t messages) const {
+  return no_plan("bundle '" + bundle_.id + "' has " + with_commas(messages) +
+                 " messages of one rank in a round, max_messages allows " +
+                 with_commas(bundle_.max_messages) + "; raise it");
 }
 
 Status BundleSchedules::too_many_launches(int64_t rounds) const {
