@@ -1,7 +1,7 @@
 // Local steps one behind the other, done in one go: nothing lies between them.
 //
-//     2 ranks, [4] of values v      R -> P(sum) -> P(sum) on two mesh dims: rank 0 keeps v, others fill zeros
-//                                   R -> S(0) -> S(0)[0]S(0)[1]: every rank copies its last box
+//     R -> P(sum) -> P(sum)            rank 0 keeps its values, all others fill in zeros
+//     R -> S(0) -> S(0)[0]S(0)[1]      every rank copies the box that it has at last
 #pragma once
 
 #include <memory>
@@ -21,8 +21,8 @@ struct ChainedBox {
   std::vector<Box> kept;
 };
 
-// Law: the same as step by step. `before`: the boxes before the first. Every slot keeps what its own
-// rank has, or nothing.
+// Law: the same as step by step. `before`: the boxes before the first. Every slot keeps what its
+// own rank has, or nothing.
 [[nodiscard]] std::vector<ChainedBox> chain_of(
     const std::vector<std::shared_ptr<const StepTransfers>>& steps, const HeldBoxes& before);
 

@@ -8,7 +8,8 @@
 //               exchange         what is really received (recount_exchange.h)
 //   peak_bytes  largest box before + largest box after + staging: the padded buffer of a gather or
 //               scatter whose chunks do not lie one after the other (of a scatter: by ascending
-//               rank), both padded buffers of an all_to_all, what is received and sent in an exchange
+//               rank), both padded buffers of an all_to_all, what is received and sent in an
+//               exchange
 //   time        traffic.h, over the most expensive group
 //
 // Elements on the way have the width of the reduce dtype where the step reduces. What cannot be
