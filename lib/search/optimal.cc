@@ -118,6 +118,11 @@ class AskedProblem {
   std::shared_ptr<PlanProblem> shared_;
 };
 
+// Of two targets together.
+LeastPeak lesser(const LeastPeak& a, const LeastPeak& b) {
+  return {std::min(a.bytes, b.bytes), a.proven && b.proven};
+}
+
 // `searched`: to the end.
 Error nothing_fits(const PlanQuestion& question, const LeastPeak& least, bool searched) {
   const int64_t allowed = question.options->max_memory_bytes;
@@ -177,8 +182,7 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
     if (!found.exists) {
       if (search.below_ps != INT64_MAX) continue;
       const int64_t before = problem->work;
-      const LeastPeak peak = least_peak(*problem, search.work_budget);
-      least = {std::min(least.bytes, peak.bytes), least.proven && peak.proven};
+      least = lesser(least, least_peak(*problem, search.work_budget));
       budget.spend(problem->work - before);
       searched = searched && !found.shortcuts.has(Shortcut::work_budget);
       continue;
