@@ -232,7 +232,7 @@ void Search::exchange_to(int32_t from, const SearchState& at, const Packed& pack
   const bool alike = at.pending == to.pending;
   int64_t reached = known_reached == nullptr ? INT64_MAX : *known_reached;
   PackedWorld::ExchangeFloors floors;
-  p_.work += work::floors;
+  p_.work += world_.usable() ? work::packed_floors : work::floors;
   const bool floored = has_best_ && world_.usable();
   if (floored) {
     floors = world_.exchange_floors(packed, packed_to);

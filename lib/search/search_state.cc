@@ -386,7 +386,7 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
   const DigitState b = digits_of(p, to);
   bool in_closed_form = false;
   if (!by_all && boxes_are_products(p, from, to) && line_up(p, a, b, change)) {
-    p.work += work::price;
+    p.work += phases_of(way) == 2 ? work::price_shared : work::price;
     change.longest = longest_of_piece(p, a, b);
     DigitQuestion q{p.levels,     &p.world, &change,       phases_of(way),
                     std::nullopt, &p.turns, searched_steps};
