@@ -50,10 +50,7 @@ class Sums {
 }  // namespace
 
 std::optional<BeyondCount> first_beyond_count(const Plan& plan) {
-  std::vector<bool> bundled(plan.redistributions.size(), false);
-  for (const PlannedBundle& bundle : plan.bundles) {
-    for (const size_t member : bundle.request.members) bundled[member] = true;
-  }
+  const std::vector<bool> bundled = run_by_bundles(plan);
   Sums sums;
   for (size_t i = 0; i < bundled.size(); ++i) {
     const PlannedRedistribution& r = plan.redistributions[i];

@@ -26,13 +26,6 @@ bool names(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-// JSON, as it is written into a spec.
-std::string quoted_list(const std::vector<std::string>& texts) {
-  std::vector<std::string> list;
-  for (const std::string& text : texts) list.push_back(meshplan::quoted(text));
-  return "[" + join(list, ", ") + "]";
-}
-
 std::string plural(int64_t n, const std::string& noun) {
   return with_commas(n) + " " + noun + (n == 1 ? "" : "s");
 }

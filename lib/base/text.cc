@@ -51,6 +51,12 @@ std::string escaped(std::string_view text) {
 
 std::string quoted(std::string_view text) { return "\"" + escaped(text) + "\""; }
 
+std::string quoted_list(const std::vector<std::string>& texts) {
+  std::string list = "[";
+  for (size_t i = 0; i < texts.size(); ++i) list += (i > 0 ? ", " : "") + quoted(texts[i]);
+  return list + "]";
+}
+
 void append_integer(std::string& out, int64_t value) {
   std::array<char, 24> digits;
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;

@@ -17,6 +17,8 @@ namespace meshplan {
 [[nodiscard]] std::string escaped(std::string_view text);
 // The same in double quotes.
 [[nodiscard]] std::string quoted(std::string_view text);
+// ["a", "b"]
+[[nodiscard]] std::string quoted_list(const std::vector<std::string>& texts);
 
 // Appends the decimal digits of `value` without a temporary string.
 void append_integer(std::string& out, int64_t value);

@@ -29,10 +29,8 @@ void say_ranking(Context& context, const PlannedSpec& planned, int64_t most) {
       " the most, of " + human_ns(ns_of_ps(before)) + " predicted" +
       (ranking.exhaustive ? ":" : " (chosen greedily: too many combinations to plan all):"));
   for (const RankedFlatten& flatten : ranking.chosen) {
-    std::vector<std::string> dims;
-    for (const std::string& dim : flatten.dims) dims.push_back(meshplan::quoted(dim));
-    context.say("  {\"dims\": [" + join(dims, ", ") +
-                "], \"name\": " + meshplan::quoted(join(flatten.dims, "_")) + "} on " +
+    context.say("  {\"dims\": " + quoted_list(flatten.dims) +
+                ", \"name\": " + meshplan::quoted(join(flatten.dims, "_")) + "} on " +
                 flatten.mesh + ": saves " + human_ns((before - flatten.total_ps) / 1000) +
                 " more, " + human_ns(ns_of_ps(flatten.total_ps)) + " left");
     before = flatten.total_ps;

@@ -9,12 +9,6 @@
 namespace meshplan {
 namespace {
 
-std::string quoted_list(const std::vector<std::string>& names) {
-  std::string text = "[";
-  for (size_t i = 0; i < names.size(); ++i) text += (i > 0 ? ", " : "") + quoted(names[i]);
-  return text + "]";
-}
-
 Status free_name(const MeshTable& table, const std::string& name) {
   if (name.empty()) return bad_input("a mesh has no name");
   if (find_mesh(table, name))

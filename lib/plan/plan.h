@@ -265,6 +265,8 @@ struct Plan {
 // The same over a file: of the members of a bundle only the bound in bytes counts, and the bundle's
 // rounds as collectives, its bytes, peak, time and bound in their place.
 [[nodiscard]] Totals totals_of_file(const Plan& plan);
+// By redistribution: whether a bundle runs it.
+[[nodiscard]] std::vector<bool> run_by_bundles(const Plan& plan);
 
 // The compact canonical JSON (sorted keys, UTF-8, no spaces) without the digest, which is computed
 // from it.

@@ -33,14 +33,20 @@ Totals total_of(const std::vector<PlannedRedistribution>& redistributions) {
   return totals;
 }
 
+std::vector<bool> run_by_bundles(const Plan& plan) {
+  std::vector<bool> bundled(plan.redistributions.size(), false);
+  for (const PlannedBundle& bundle : plan.bundles) {
+    for (const size_t member : bundle.request.members) bundled[member] = true;
+  }
+  return bundled;
+}
+
 Totals totals_of_file(const Plan& plan) {
   if (plan.bundles.empty()) return total_of(plan.redistributions);
-  std::vector<bool> bundled(plan.redistributions.size(), false);
   Totals totals;
   for (const PlannedBundle& bundle : plan.bundles) {
     Totals one;
     for (const size_t member : bundle.request.members) {
-      bundled[member] = true;
       const PlannedRedistribution& r = plan.redistributions[member];
       add_weighted(one.lower_bound_bytes, r.totals.lower_bound_bytes, r.request.count);
     }
@@ -51,6 +57,7 @@ Totals totals_of_file(const Plan& plan) {
     one.lower_bound_ps = bundle.totals.lower_bound_ps;
     add_weighted(totals, one, bundle.request.count);
   }
+  const std::vector<bool> bundled = run_by_bundles(plan);
   for (size_t i = 0; i < bundled.size(); ++i) {
     const PlannedRedistribution& r = plan.redistributions[i];
     if (!bundled[i]) add_weighted(totals, r.totals, r.request.count);

@@ -383,15 +383,12 @@ bool is_better(const Found& other, const Found& than) {
          (!than.exists || other.cost < than.cost);
 }
 
-// The better plan of the coarser form and of what a brief search found becomes the one to begin
-// with, where that is dearer. The work that it took.
-int64_t begin_with_coarser(const PlanProblem& problem, const SearchOptions& options,
-                           const Found& soon, Found& begin) {
+// The plan of the coarser form, looked for with more work, becomes the one to begin with where that
+// is dearer. The work that it took.
+int64_t begin_with_coarser(const PlanProblem& problem, const SearchOptions& options, Found& begin) {
   const Found coarse =
       options.coarser->find(problem, options.below_ps, options.work_budget / 100 * coarser_percent);
-  for (const Found* found : {&soon, &coarse}) {
-    if (is_better(*found, begin)) begin = *found;
-  }
+  if (is_better(coarse, begin)) begin = coarse;
   return coarse.work;
 }
 
@@ -442,10 +439,9 @@ Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
   // A plan by whole mesh dims is soon found, mostly as good as any, and the one that people read.
   Found known;
   const bool coarsens = options.coarser != nullptr && problem.cut_at_levels;
-  if (coarsens) {
+  if (coarsens)
     known = options.coarser->find(problem, options.below_ps, easy_work_of(problem, options));
-    known.least_ps = 0;
-  }
+  const bool coarse_ended_early = known.shortcuts.has(Shortcut::work_budget);
   int64_t work = known.work;
   // Where closed forms price most exchanges, a short search answers nearly every question.
   const bool lines_up = problem.even && problem.always_line_up && !has_tables(*problem.topology);
@@ -479,7 +475,8 @@ Found find_cheapest(const PlanProblem& problem, const SearchOptions& options) {
       soon = search_briefly(problem, all, bounded, easy_work_of(problem, options), work);
       if (!soon.shortcuts.has(Shortcut::work_budget)) return soon;
     }
-    work += begin_with_coarser(problem, options, soon, bounded);
+    if (is_better(soon, bounded)) bounded = soon;
+    if (coarse_ended_early) work += begin_with_coarser(problem, options, bounded);
   }
   const int64_t kept = lines_up ? 0 : options.work_budget / 100 * straight_percent;
   all.work_budget = std::max<int64_t>(0, options.work_budget - work - kept);
