@@ -110,6 +110,9 @@ class AcrossSearch {
     if (limit > 0) state_limit_ = limit;
     sources_ = sources_side_.stops(state_limit_, shortcuts_);
     landings_ = landings_side_.stops(state_limit_, shortcuts_);
+    // Contributions might cross as they are, where the target has such, too: no landing has any.
+    if (!request_.src.partial.empty() && !request_.dst.partial.empty())
+      shortcuts_.add(Shortcut::few_landings);
     budget_.spend(2 * work::problem +
                   static_cast<int64_t>(sources_.size() + landings_.size()) * work::state);
   }

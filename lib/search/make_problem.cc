@@ -129,13 +129,14 @@ int64_t part_of(const LevelDigit& digit, const SubAxis& sub_axis) {
 class ProblemMaker {
  public:
   // `made`: empty.
-  ProblemMaker(const LevelMap& levels, const MeshTable& meshes, const Request& request,
-               const State& target, const PlanOptions& options, Cuts cuts, PlanProblem& made)
+  ProblemMaker(const LevelMap& levels, const PlanQuestion& question, const Request& request,
+               const State& target, Cuts cuts, PlanProblem& made)
       : levels_(levels),
-        meshes_(meshes),
+        meshes_(*question.meshes),
         request_(request),
         target_(target),
-        options_(options),
+        options_(*question.options),
+        crosses_(question.request->src_mesh != question.request->dst_mesh),
         cuts_(cuts),
         p_(made) {}
 
@@ -210,21 +211,28 @@ class ProblemMaker {
   }
 
   // Tensor dims that take part: those that either end shards, then the widest others up to the room
-  // there is.
+  // there is. Next to a crossing one of extent 1, too, where all that is parked lies on one rank:
+  // the other mesh may start or end with that.
   bool find_dims() {
     const std::vector<int64_t>& shape = request_.tensor.shape;
     const auto rank = static_cast<int32_t>(shape.size());
     std::vector<int32_t> order;
     std::vector<int32_t> idle;
+    std::optional<int32_t> of_one;
+    bool has_one = !crosses_;
     for (int32_t d = 0; d < rank; ++d) {
       const auto at = static_cast<size_t>(d);
       if (!request_.src.shards[at].empty() || !target_.shards[at].empty()) {
         order.push_back(d);
+        has_one = has_one || shape[at] == 1;
       } else if (shape[at] > 1) {
         idle.push_back(d);
+      } else if (shape[at] == 1) {
+        of_one = d;
       }
     }
     if (order.size() > max_search_dims) return false;
+    if (of_one && !has_one) idle.push_back(*of_one);
     if (idle.size() > 1) {
       std::stable_sort(idle.begin(), idle.end(), [&](int32_t a, int32_t b) {
         return shape[static_cast<size_t>(a)] > shape[static_cast<size_t>(b)];
@@ -457,6 +465,7 @@ class ProblemMaker {
   const Request& request_;
   const State& target_;
   const PlanOptions& options_;
+  const bool crosses_;  // the question does, of which this is one mesh's part
   const Cuts cuts_;
   PlanProblem& p_;
   bool scalar_ = false;
@@ -468,9 +477,7 @@ std::optional<PlanProblem> make_problem(const LevelMap& levels, const PlanQuesti
                                         const Request& request, const State& target, Cuts cuts) {
   std::optional<PlanProblem> made(std::in_place);
   made->in_rounds = question.in_rounds;
-  const bool fits =
-      ProblemMaker(levels, *question.meshes, request, target, *question.options, cuts, *made)
-          .make();
+  const bool fits = ProblemMaker(levels, question, request, target, cuts, *made).make();
   if (fits) return made;
   if (cuts == Cuts::of_ends) return std::nullopt;
   made = make_problem(levels, question, request, target, Cuts::of_ends);

@@ -296,10 +296,24 @@ bool has_two_levels(const PlanProblem& p) {
   return (p.world.all() & ~p.world.at_level(0)) != 0;
 }
 
+namespace {
+
+// Whether a box may have several holders, and links beyond units may reach one peer slower than
+// several: a rank then gains by asking two of them, though it shares its box with no neighbour.
+bool may_lap(const PlanProblem& p, const SearchState& from) {
+  if (p.in_rounds || (p.all & ~(sharding(from, p.dims) | from.pending | from.made)) == 0)
+    return false;
+  const auto& levels = p.topology->levels;
+  return std::any_of(levels.begin() + 1, levels.end(),
+                     [](const TopologyLevel& level) { return level.peer_mb_per_s > 0; });
+}
+
+}  // namespace
+
 bool may_go(const PlanProblem& p, const SearchState& from, const SearchState& to, ExchangeWay way) {
   if (way == ExchangeWay::one_phase) return true;
   if (from.pending != to.pending || !has_two_levels(p)) return false;
-  if (way == ExchangeWay::two_phases) return members_share(p, to);
+  if (way == ExchangeWay::two_phases) return members_share(p, to) || may_lap(p, from);
   if (p.least_by_all == INT64_MAX || (from.pending | from.made | to.made) != 0) return false;
   if (saturating_mul(p.ranks, shards_met(p, from, to)) > whole_mesh_listed) return false;
   const int64_t sharing = p.exact_levels ? members_of_box(p, to) : 1;

@@ -306,13 +306,14 @@ struct SubAxisRun {
 }
 
 // Whether a unit of the innermost level can have several members that want one box of `to`: only
-// there two phases pay.
+// there two phases pay, but for laps.
 [[nodiscard]] bool members_share(const PlanProblem& p, const SearchState& to);
 // Whether ranks of the mesh lie in several units of the topology's innermost level.
 [[nodiscard]] bool has_two_levels(const PlanProblem& p);
-// Whether an exchange between two states may go in this way: by all where boxes or units are
-// uneven, ranks may have so much to fetch that all gain something, nothing is pending and no more
-// is listed than whole_mesh_listed. Of these some do not all the same (all_may_gain).
+// Whether an exchange between two states may go in this way: in two phases where members share a
+// box, or may fetch in laps; by all where boxes or units are uneven, ranks may have so much to
+// fetch that all gain something, nothing is pending and no more is listed than whole_mesh_listed.
+// Of these some do not all the same (all_may_gain).
 [[nodiscard]] bool may_go(const PlanProblem& p, const SearchState& from, const SearchState& to,
                           ExchangeWay way);
 

@@ -2,6 +2,7 @@
 // what was pending, through how many collectives it passes, and in which nesting.
 #include <algorithm>
 
+#include "base/int_math.h"
 #include "base/text.h"
 #include "verify/figures.h"
 

@@ -84,6 +84,17 @@ TEST_CASE("2 hosts of 8 gather what is cut between them: each rank would fetch i
   for (const Step& each : in_rounds->steps) CHECK(each.laps == 1);
 }
 
+TEST_CASE("8 hosts of 8, each rank wants another host's shard that its neighbours do not want: two holders are asked all the same") {
+  const MeshTable table = one_root({{"a", 8}, {"b", 8}});
+  const Plan plan = planned_alone(table, *topology_preset("h100"), request_of(table, "turned", {33'554'432}, "S(0)R", "RS(0)", 1), -1);
+  const PlannedRedistribution& r = plan.redistributions[0];
+  REQUIRE(r.steps.size() == 1);
+  CHECK(std::as_const(r.steps).list()[0].laps == 2);
+  CHECK(r.proven_gap_ps == 0);
+  // 319 us with one holder.
+  CHECK(r.totals.predicted_ps < 240'000'000);
+}
+
 TEST_CASE("where laps need more memory than there is, there is a plan without") {
   const Topology h100 = *topology_preset("h100");
   const Plan plan = planned_alone(two_hosts(), h100, weights());
