@@ -11,6 +11,7 @@
 #include "search/across_side.h"
 #include "search/exchange_step.h"
 #include "search/listing_work.h"
+#include "search/sums_across.h"
 
 namespace meshplan {
 namespace {
@@ -110,9 +111,8 @@ class AcrossSearch {
     if (limit > 0) state_limit_ = limit;
     sources_ = sources_side_.stops(state_limit_, shortcuts_);
     landings_ = landings_side_.stops(state_limit_, shortcuts_);
-    // Contributions might cross as they are, where the target has such, too: no landing has any.
-    if (!request_.src.partial.empty() && !request_.dst.partial.empty())
-      shortcuts_.add(Shortcut::few_landings);
+    // No landing has contributions that crossed as they are.
+    if (sums_may_cross(request_, *question_.meshes)) shortcuts_.add(Shortcut::few_landings);
     budget_.spend(2 * work::problem +
                   static_cast<int64_t>(sources_.size() + landings_.size()) * work::state);
   }
