@@ -20,9 +20,10 @@ import torch.distributed as dist
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed.tensor import DTensor
 
+from meshplan.capture.mesh_layout import root_of
 from meshplan.execute import DTYPE_NAMES, Groups, waited
-from meshplan.following import (LeftToTorch, PlanLike, dtype_name, layout_of, plan_document,
-                                ranks_of)
+from meshplan.following import (LeftToTorch, PlanLike, dtype_name, layout_of, mesh_text,
+                                plan_document, ranks_of)
 from meshplan.layouts import Layout, PlanMeshes, layout_of_text, whole_entries
 from meshplan.library import bundle_transfers
 from meshplan.library import plan as plan_of_spec
@@ -74,6 +75,9 @@ def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
     that ask differently get a RuntimeError where they have not asked before; later they wait for
     each other until PyTorch's timeout, as in collectives that differ, unless they are told to
     compare each time: by TORCH_DISTRIBUTED_DEBUG=DETAIL, as PyTorch compares its collectives.
+    A part of a mesh, `mesh["tp"]`, is other ranks in each process, so that two ends on different
+    parts, or on a part and its whole mesh, are no one question: give such a tensor on the whole
+    mesh, with Replicate() on the other dims.
 
     Without a `plan` the pairs are planned as one bundle when they are asked for first:
     `max_staging_bytes` (default 2 GiB; 0: no limit) bounds what a rank holds in packed messages and
@@ -282,7 +286,7 @@ def _prepare(pairs: list[tuple[str, DTensor, DTensor]], plan: Optional[PlanLike]
     everyone = tuple(sorted({rank for mesh in meshes for rank in mesh.ranks}))
     # Each time it would take as long as a small reshard, and on a GPU wait for it.
     if text not in _PREPARED or dist.get_debug_level() == dist.DebugLevel.DETAIL:
-        _agree(text, everyone, device)
+        _agree(text, pairs, everyone, device)
     if text not in _PREPARED:
         if document is None:
             document = json.loads(plan_of_spec(asked[0]))
@@ -366,7 +370,8 @@ def _check_sizes(route: BundleRoute, pairs: list[tuple[str, DTensor, DTensor]]) 
                                  f"plan says {list(planned)}")
 
 
-def _agree(text: str, everyone: tuple[int, ...], device: torch.device) -> None:
+def _agree(text: str, pairs: list[tuple[str, DTensor, DTensor]], everyone: tuple[int, ...],
+           device: torch.device) -> None:
     """RuntimeError where ranks ask differently, before any of them waits for another's message."""
     if len(everyone) < 2 or dist.get_rank() not in everyone:
         return
@@ -375,4 +380,22 @@ def _agree(text: str, everyone: tuple[int, ...], device: torch.device) -> None:
     agreed = torch.tensor([digest, -digest], device=device)
     dist.all_reduce(agreed, dist.ReduceOp.MAX, group=_groups[everyone])
     if agreed[0] != -agreed[1]:
-        raise RuntimeError("reshard: the ranks do not ask for the same tensors in the same order")
+        raise RuntimeError("reshard: the ranks do not ask for the same tensors in the same order"
+                           + _on_own_part(pairs, everyone))
+
+
+def _on_own_part(pairs: list[tuple[str, DTensor, DTensor]], everyone: tuple[int, ...]) -> str:
+    """Names a tensor on a part of a mesh, mesh["tp"], that is other ranks in other processes; "":
+    there is none. What such a tensor is on the whole mesh only the program knows: its parts may
+    hold the same or not, and from which of them to read is then not said."""
+    for name, *ends in pairs:
+        for end, tensor in zip(("before", "after"), ends):
+            mesh = tensor.device_mesh
+            whole = root_of(mesh)
+            if set(everyone).intersection(ranks_of(whole)) <= set(ranks_of(mesh)):
+                continue
+            return (f": {name} {end} is on {mesh_text(mesh)} in this process and on other ranks of "
+                    f"{mesh_text(whole)} in others; ask for it on that mesh with Replicate() on "
+                    "the other dims (DTensor.from_local of its local tensor), where all parts hold "
+                    "the same, or on a DeviceMesh of the ranks meant")
+    return ""
