@@ -24,9 +24,11 @@ const PlannedBundle* find(const Plan& plan, const std::string& id) {
   return found == plan.bundles.end() ? nullptr : &*found;
 }
 
+// Ascending, so that the order of the redistributions does not matter.
 std::vector<std::string> ids_of(const Plan& plan, const std::vector<size_t>& members) {
   std::vector<std::string> ids;
   for (const size_t member : members) ids.push_back(plan.redistributions[member].request.id);
+  std::sort(ids.begin(), ids.end());
   return ids;
 }
 

@@ -103,32 +103,47 @@ void compare_meshes(const MeshTable& before, const MeshTable& after,
   }
 }
 
-void compare_flattens(const MeshTable& before, const MeshTable& after,
-                      std::vector<DeclarationChange>& changes) {
-  // Flattens are the same where they join the same dims of the same mesh; their layouts follow the
-  // mesh's.
-  const auto same = [](const Flatten& a, const Flatten& b) {
-    return a.of == b.of && a.dims == b.dims;
-  };
-  const auto listed = [&](const std::vector<Flatten>& list, const Flatten& flatten) {
-    return std::find_if(list.begin(), list.end(),
-                        [&](const Flatten& other) { return same(other, flatten); });
-  };
-  for (const Flatten& flatten : after.flattens) {
-    const auto old = listed(before.flattens, flatten);
-    const std::string text = "flatten " + flatten.name + " over " + join(flatten.dims, ", ");
-    if (old == before.flattens.end()) {
-      changes.push_back({Kind::flatten, text + " is declared", flatten.of, flatten.dims});
-    } else if (old->name != flatten.name) {
-      changes.push_back(
-          {Kind::flatten, text + " was called " + old->name, flatten.of, flatten.dims});
-    } else if (old->group_options != flatten.group_options) {
-      changes.push_back(
-          {Kind::flatten, text + " has different group options", flatten.of, flatten.dims});
+bool joins_same_dims(const Flatten& a, const Flatten& b) {
+  return a.of == b.of && a.dims == b.dims;
+}
+
+// By flatten of `after` the one of `before` that it is, each taken once: of those that join the
+// same dims of the same mesh (their layouts follow the mesh's) first the one with its name.
+std::vector<const Flatten*> match_flattens(const std::vector<Flatten>& before,
+                                           const std::vector<Flatten>& after) {
+  std::vector<const Flatten*> found(after.size());
+  std::vector<bool> taken(before.size());
+  for (const bool by_name : {true, false}) {
+    for (size_t j = 0; j < after.size(); ++j) {
+      for (size_t i = 0; i < before.size() && found[j] == nullptr; ++i) {
+        if (taken[i] || !joins_same_dims(before[i], after[j])) continue;
+        if (by_name && before[i].name != after[j].name) continue;
+        found[j] = &before[i];
+        taken[i] = true;
+      }
     }
   }
+  return found;
+}
+
+void compare_flattens(const MeshTable& before, const MeshTable& after,
+                      std::vector<DeclarationChange>& changes) {
+  const auto olds = match_flattens(before.flattens, after.flattens);
+  for (size_t j = 0; j < after.flattens.size(); ++j) {
+    const Flatten& flatten = after.flattens[j];
+    const std::string text = "flatten " + flatten.name + " over " + join(flatten.dims, ", ");
+    const auto change = [&](const std::string& what) {
+      changes.push_back({Kind::flatten, text + what, flatten.of, flatten.dims});
+    };
+    if (olds[j] == nullptr) {
+      change(" is declared");
+      continue;
+    }
+    if (olds[j]->name != flatten.name) change(" was called " + olds[j]->name);
+    if (olds[j]->group_options != flatten.group_options) change(" has different group options");
+  }
   for (const Flatten& flatten : before.flattens) {
-    if (listed(after.flattens, flatten) != after.flattens.end()) continue;
+    if (std::find(olds.begin(), olds.end(), &flatten) != olds.end()) continue;
     changes.push_back(
         {Kind::flatten,
          "flatten " + flatten.name + " over " + join(flatten.dims, ", ") + " is no longer declared",

@@ -413,7 +413,7 @@ class Comparison {
     if (!anything) {
       if (canonical_content(old_) == canonical_content(new_)) return;
       diff_.declarations.emplace_back(
-          "redistributions are in another order, or properties of groups differ");
+          "redistributions or declarations are in another order, or properties of groups differ");
     }
     diff_.severity = std::max(DiffSeverity::cosmetic, cost_severity(old_.totals, new_.totals));
     for (const RedistributionDiff& d : diff_.redistributions) {
