@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/one_copy.h"
 #include "base/int_math.h"
 #include "base/text.h"
 #include "base/utf8.h"
@@ -135,11 +136,30 @@ bool report_cut_short(const WarningPolicy& policy, const Spec& spec, Diagnostics
   return add_warning(policy, name, std::move(diagnostic), diagnostics);
 }
 
+bool report_one_copy(const WarningPolicy& policy, SpecPlaces& places, const Spec& spec,
+                     Diagnostics& diagnostics) {
+  const std::string name = "one-copy";
+  if (names(policy.silenced, name)) return false;
+  bool fails = false;
+  for (const OneCopy& end : ends_on_one_copy(spec)) {
+    Diagnostic diagnostic;
+    diagnostic.code = std::string(code_one_copy);
+    diagnostic.place = places.redistribution(end.first);
+    diagnostic.message = message_of(spec, end);
+    diagnostic.help =
+        "declare a root mesh on the ranks meant; or, where all copies hold the same, name the whole "
+        "mesh with R on its other dims";
+    fails = add_warning(policy, name, std::move(diagnostic), diagnostics) || fails;
+  }
+  return fails;
+}
+
 }  // namespace
 
 bool report_warnings(const WarningPolicy& policy, SpecPlaces& places, const Spec& spec,
                      const Plan& plan, Diagnostics& diagnostics) {
   bool fails = report_cut_short(policy, spec, diagnostics);
+  fails = report_one_copy(policy, places, spec, diagnostics) || fails;
   for (const MergedWarning& merged : merge_warnings(plan, spec.allow)) {
     const std::string name = policy_name(merged.warning.kind);
     if (names(policy.silenced, name)) continue;

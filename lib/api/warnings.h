@@ -51,8 +51,8 @@ class SpecPlaces {
   size_t placed_ = 0;
 };
 
-// Adds the merged warnings to the diagnostics under the policy, and that a recording was cut short;
-// returns whether one of them is an error.
+// Adds the merged warnings to the diagnostics under the policy, that a recording was cut short, and
+// which copies of meshes take no part (api/one_copy.h); returns whether one of them is an error.
 bool report_warnings(const WarningPolicy& policy, SpecPlaces& places, const Spec& spec,
                      const Plan& plan, Diagnostics& diagnostics);
 

@@ -204,7 +204,7 @@ void bind(Binder& bind, Arguments& to, Words& words) {
 
 Status read_warning_policy(const std::vector<std::string>& words, WarningPolicy& policy) {
   static const std::vector<std::string> kinds = {"missing-flatten", "uneven-shape", "non-ascending",
-                                                 "incomplete-recording"};
+                                                 "incomplete-recording", "one-copy"};
   std::vector<std::string> all = {"error"};
   for (const std::string& kind : kinds) {
     all.push_back("no-" + kind);

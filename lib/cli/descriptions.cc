@@ -223,10 +223,10 @@ const std::vector<FlagDescription>& common_flag_descriptions() {
       {"-v,--verbose", "", "print more messages"},
       {"-W",
        "error|no-KIND|...",
-       "error: treat warnings as errors; error=KIND; no-KIND hides a kind (missing-flatten, uneven-shape, non-ascending, incomplete-recording)",
+       "error: treat warnings as errors; error=KIND; no-KIND hides a kind (missing-flatten, uneven-shape, non-ascending, incomplete-recording, one-copy)",
        {"error", "error=missing-flatten", "error=uneven-shape", "error=non-ascending",
-        "error=incomplete-recording", "no-missing-flatten", "no-uneven-shape", "no-non-ascending",
-        "no-incomplete-recording"}},
+        "error=incomplete-recording", "error=one-copy", "no-missing-flatten", "no-uneven-shape",
+        "no-non-ascending", "no-incomplete-recording", "no-one-copy"}},
       {"--diagnostics", "text|json|github|sarif",
        "how errors and warnings are printed on stderr (default: text)"},
   };

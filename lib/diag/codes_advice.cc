@@ -22,6 +22,17 @@ std::string planned(const std::string& mesh, const std::string& more, const std:
                  ", \"dtype\": \"float32\"}, \"src\": " + src + ", \"dst\": " + dst + "}]");
 }
 
+// A redistribution on these meshes, of dp 2 x tp 4 and its slice tp.
+std::string to_mesh(const std::string& meshes, const std::string& dst) {
+  return spec_of(
+      R"~("meshes": [{"name": "all", "world": 8, "dims": [{"name": "dp", "size": 2}, {"name": "tp", "size": 4}]},
+             {"name": "row", "of": "all", "slice": ["tp"]}],
+  "redistributions": [{"id": "a", )~" +
+      meshes +
+      R"~(, "tensor": {"shape": [8, 8], "dtype": "float32"}, "src": ["S(0)", "S(0)"], "dst": )~" +
+      dst + "}]");
+}
+
 // A topology with this number of ranks per host.
 std::string hosts_of(const std::string& ranks) {
   return "  \"topology\": {\"levels\": [{\"name\": \"nvlink\", \"ranks\": " + ranks +
@@ -79,6 +90,18 @@ std::vector<CodeEntry> advice_codes() {
        planned(two_dims, "  \"x-incomplete\": \"KeyError: 'layers'\",\n", "[16]",
                R"~(["R", "S(0)"])~", R"~(["R", "R"])~"),
        planned(two_dims, "", "[16]", R"~(["R", "S(0)"])~", R"~(["R", "R"])~")},
+      {"W0305", "one_copy", "copies of a mesh that take no part in what goes from mesh to mesh",
+       "A slice of a mesh has as many copies as the other dims have coordinates: tp of dp 2 x tp 4 "
+       "is ranks 0 to 3, and ranks 4 to 7. In a redistribution on one mesh all copies do the same "
+       "at once. As src_mesh or dst_mesh of one that goes from mesh to mesh the name stands for "
+       "one copy, the one with the first rank of the universe: the others send and get nothing, "
+       "and the plan is verified and replayed without them. Where these ranks are meant, declare a "
+       "root mesh on them ({\"name\", \"world\", \"ranks\", \"dims\"}). Where all copies hold the "
+       "same, or shall, name the whole mesh, with R on its other dims. Recordings are not warned "
+       "of: there the name stands for the ranks that the program had. -W no-one-copy hides the "
+       "warning, -W error makes it an error.",
+       to_mesh("\"src_mesh\": \"all\", \"dst_mesh\": \"row\"", R"~(["S(1)"])~"),
+       to_mesh("\"mesh\": \"all\"", R"~(["R", "S(1)"])~")},
       {"A0401", "merged_uneven_gather", "PyTorch gathers uneven nested shards like a flat shard",
        "10 elements sharded over 2 and then over 2 are pieces of 3, 2, 3 and 2; sharded over 4 "
        "they are 3, 3, 3 and 1. PyTorch merges the two all_gathers of the nested shards into one "

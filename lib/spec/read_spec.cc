@@ -135,8 +135,10 @@ void read_recorded_part(Reader& reader, const Keys& keys, Reading& to) {
                                   keys.meshes == 0 || keys.mesh != 0);
 }
 
-// A recorder's note that its program failed: what it would have asked for then is not in the file.
-void read_note(const JsonDocument& document, Spec& spec) {
+// A recorder's notes: that the file is its, and that its program failed, so that what it would have
+// asked for then is not in the file.
+void read_notes(const JsonDocument& document, Spec& spec) {
+  spec.recorded = find_key(document, 0, "x-recorded") != 0;
   const uint32_t note = find_key(document, 0, "x-incomplete");
   if (note == 0 || document.nodes[note].kind != JsonKind::string) return;
   std::string buffer;
@@ -214,7 +216,7 @@ bool read_into(std::string_view text, const SpecFile& file, Diagnostics& diagnos
     bundles.recorded_again = true;
   } else {
     read_recorded_part(reader, *keys, to);
-    read_note(*document, to.spec);
+    read_notes(*document, to.spec);
   }
   if (to.spec.extended) to.known.where = " in " + printable(to.spec.extended->file, 300);
   read_added_part(reader, *keys, file, bundles, diagnostics, to);

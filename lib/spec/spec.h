@@ -71,6 +71,7 @@ struct Spec {
   // The file whose redistributions these are; nullopt: the one that was read.
   std::optional<SpecText> extended;
   std::optional<CutShort> cut_short;  // "x-incomplete" of the file whose redistributions these are
+  bool recorded = false;              // "x-recorded" of that file
   // Byte range of each request in the text, for `locate` (diag/diagnostic.h): where a warning or
   // failure of the planner is shown.
   std::vector<std::pair<size_t, size_t>> request_spans;
