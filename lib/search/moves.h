@@ -1,5 +1,11 @@
 // The moves of the search: each says which states one step reaches
 // and what it costs.
+//
+// Not among them, so that a plan without shortcuts may be beaten by one with such steps:
+//     sums made pending where the target has none, to be reduced again:
+//         S(0)P(sum) -> P(sum)P(sum) -> RR, one all_reduce where an all_gather is one step more
+//     sub-axes that neither an end nor a level cuts (make_problem.cc)
+//     exchanges on one mesh that are fetched by all where units and boxes are even (may_go)
 #pragma once
 
 #include <functional>
