@@ -12,17 +12,22 @@
 namespace meshplan {
 namespace {
 
-// Every redistribution that has no plan, at its place. Bad input is reported before a missing plan,
-// which may be a consequence.
+// Every redistribution or bundle that has no plan, at its place. Bad input is reported before a
+// missing plan, which may be a consequence.
 int report_failures(const std::vector<PlanFailure>& failures, const Spec& spec, SpecPlaces& places,
                     Diagnostics& diagnostics) {
   int code = 0;
   for (const PlanFailure& failure : failures) {
-    const Request& request = spec.requests[failure.index];
     Error error = failure.error;
-    if (error.message.find("'" + request.id + "'") == std::string::npos)
-      error.message = "redistribution '" + request.id + "': " + error.message;
-    diagnostics.add(diagnostic_of(places.redistribution(failure.index), error));
+    if (failure.bundle) {
+      const std::string& id = spec.bundles[*failure.bundle].id;
+      diagnostics.add(diagnostic_of(spec.bundle_places.at(id), error));
+    } else {
+      const Request& request = spec.requests[failure.index];
+      if (error.message.find("'" + request.id + "'") == std::string::npos)
+        error.message = "redistribution '" + request.id + "': " + error.message;
+      diagnostics.add(diagnostic_of(places.redistribution(failure.index), error));
+    }
     const int own = exit_code(error.fault);
     code = code == 0 ? own : std::min(code, own);
   }

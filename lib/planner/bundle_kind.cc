@@ -41,7 +41,26 @@ int outermost_level(const WayQuestion& q, const std::vector<StepCut>& cuts) {
   return level;
 }
 
+// The state without what mesh dims of one rank say.
+State without_single_ranks(State state) {
+  for (auto& order : state.shards)
+    std::erase_if(order, [](const SubAxis& sub_axis) { return sub_axis.size == 1; });
+  std::erase_if(state.partial, [](const PendingSubAxis& p) { return p.sub_axis.size == 1; });
+  return state;
+}
+
 }  // namespace
+
+bool has_idle_step(const Request& request, const Stops& stops) {
+  const State* before = request.src_mesh == request.dst_mesh ? &request.src : nullptr;
+  for (const State& stop : stops) {
+    if (before != nullptr && !(stop == *before) &&
+        without_single_ranks(stop) == without_single_ranks(*before))
+      return true;
+    before = &stop;
+  }
+  return false;
+}
 
 bool Way::only_exchanges() const {
   return std::all_of(planned.steps.begin(), planned.steps.end(), [](const Step& step) {

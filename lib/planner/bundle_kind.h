@@ -13,6 +13,7 @@
 #include "cost/round_time.h"
 #include "cost/step_figures.h"
 #include "plan/plan.h"
+#include "search/exchange_plans.h"
 #include "transfer/level_map.h"
 
 namespace meshplan {
@@ -56,6 +57,10 @@ struct Kind {
 
 // Of every mesh of the bundle, by index.
 using MeshLevels = std::vector<std::unique_ptr<LevelMap>>;
+
+// Whether a step to one of the stops says another state of the same boxes, which moves nothing: no
+// exchange does that.
+[[nodiscard]] bool has_idle_step(const Request& request, const Stops& stops);
 
 struct WayQuestion {
   const Plan* plan = nullptr;

@@ -140,6 +140,13 @@ class StagingTries {
 
 }  // namespace
 
+Error needs_staging(const BundleRequest& bundle, int64_t bytes) {
+  return no_plan("bundle '" + bundle.id + "' has no rounds within max_staging_bytes " +
+                 std::to_string(bundle.max_staging_bytes) +
+                 " of those that were tried: some take " + std::to_string(bytes) +
+                 " bytes of staging per rank; raise it to that");
+}
+
 Status BundleSchedules::consider(const WayQuestion& question, const std::vector<size_t>& chosen) {
   for (size_t k = 0; k < kinds_.size(); ++k) list_way(question, kinds_[k].ways[chosen[k]]);
   auto first = first_that_fits(chosen);
@@ -356,7 +363,13 @@ Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vecto
 }
 
 BundleFigures BundleSchedules::count(const std::vector<size_t>& chosen, const RoundLimits& limits) {
-  return counter_.count(kinds_, chosen, make_rounds(kinds_, chosen, limits));
+  BundleFigures figures = counter_.count(kinds_, chosen, make_rounds(kinds_, chosen, limits));
+  const auto least = least_staging();
+  if (!found_ && fits_messages(figures) && (!least || figures.totals.staging_bytes < *least)) {
+    least_ = figures;
+    least_chosen_ = chosen;
+  }
+  return figures;
 }
 
 // What a tensor of those that share buckets has between its steps, at most.
@@ -395,10 +408,17 @@ Status BundleSchedules::does_not_fit(const BundleFigures& figures) const {
   for (const BundleRound& round : figures.rounds) {
     if (round.messages > bundle_.max_messages) return too_many_messages(round.messages);
   }
-  return no_plan("bundle '" + bundle_.id + "' needs " +
-                 std::to_string(figures.totals.staging_bytes) +
-                 " bytes of staging per rank, max_staging_bytes allows " +
-                 std::to_string(bundle_.max_staging_bytes) + "; raise it");
+  return needs_staging(bundle_, figures.totals.staging_bytes);
+}
+
+std::optional<int64_t> BundleSchedules::least_staging() const {
+  return least_ ? std::optional(least_->totals.staging_bytes) : std::nullopt;
+}
+
+bool BundleSchedules::take_least(int64_t staging) {
+  if (found_ || !least_ || *least_staging() > staging) return false;
+  keep(least_chosen_, *least_);
+  return true;
 }
 
 Status BundleSchedules::too_many_messages(int64_t messages) const {

@@ -13,6 +13,9 @@
 
 namespace meshplan {
 
+// What a bundle says whose rounds all need more staging than it allows; some need so many bytes.
+[[nodiscard]] Error needs_staging(const BundleRequest& bundle, int64_t bytes);
+
 // Tries one choice of ways after the other and keeps the best schedule.
 class BundleSchedules {
  public:
@@ -26,6 +29,10 @@ class BundleSchedules {
   Status consider(const WayQuestion& question, const std::vector<size_t>& chosen);
 
   [[nodiscard]] bool found() const { return found_; }
+  // Of what was counted and keeps to the messages, bytes; nullopt: nothing does.
+  [[nodiscard]] std::optional<int64_t> least_staging() const;
+  // Finds what has that, where nothing was found and so many bytes are enough for it.
+  [[nodiscard]] bool take_least(int64_t staging);
   [[nodiscard]] bool is_far() const;  // of what was found; so where nothing was
   [[nodiscard]] BundleFigures& figures() { return best_; }
   [[nodiscard]] const std::vector<size_t>& chosen() const { return best_chosen_; }
@@ -44,7 +51,7 @@ class BundleSchedules {
                    std::vector<int64_t> shares, int64_t last_ps);
   [[nodiscard]] int64_t more_buckets(int64_t buckets, int64_t staging) const;
   Result<Tried> first_that_fits(const std::vector<size_t>& chosen);
-  [[nodiscard]] BundleFigures count(const std::vector<size_t>& chosen, const RoundLimits& limits);
+  BundleFigures count(const std::vector<size_t>& chosen, const RoundLimits& limits);
   [[nodiscard]] int64_t most_shared(const std::vector<size_t>& chosen,
                                     const RoundLimits& limits) const;
   [[nodiscard]] bool is_lone() const;  // one tensor by itself
@@ -60,6 +67,8 @@ class BundleSchedules {
   std::vector<Kind>& kinds_;
   FigureCounter& counter_;
   int64_t close_ps_;
+  std::optional<BundleFigures> least_;  // of staging
+  std::vector<size_t> least_chosen_;
   bool found_ = false;
   BundleFigures best_;
   std::vector<size_t> best_chosen_;

@@ -37,27 +37,6 @@ constexpr int64_t hardly_more_part = 16;
 // Steps of a way that are many to list.
 constexpr size_t many_steps = 3;
 
-// The state without what mesh dims of one rank say.
-State without_single_ranks(State state) {
-  for (auto& order : state.shards)
-    std::erase_if(order, [](const SubAxis& sub_axis) { return sub_axis.size == 1; });
-  std::erase_if(state.partial, [](const PendingSubAxis& p) { return p.sub_axis.size == 1; });
-  return state;
-}
-
-// Whether a step to one of the stops says another state of the same boxes, which moves nothing: no
-// exchange does that.
-bool has_idle_step(const Request& request, const Stops& stops) {
-  const State* before = request.src_mesh == request.dst_mesh ? &request.src : nullptr;
-  for (const State& stop : stops) {
-    if (before != nullptr && !(stop == *before) &&
-        without_single_ranks(stop) == without_single_ranks(*before))
-      return true;
-    before = &stop;
-  }
-  return false;
-}
-
 class BundlePlanner {
  public:
   BundlePlanner(Plan& plan, const BundleRequest& bundle, PlanGroups& groups)
@@ -69,9 +48,10 @@ class BundlePlanner {
         counter_(plan, ranks_, levels_),
         times_(plan, ranks_, kinds_, levels_, counter_, bundle.max_staging_bytes) {}
 
-  Result<PlannedBundle> answer() {
+  // `asked`: the bundle, or with less staging: then by the rounds that need least of it.
+  Result<PlannedBundle> answer(const BundleRequest& asked) {
     PlannedBundle planned;
-    planned.request = bundle_;
+    planned.request = asked;
     collect_kinds();
     for (const Kind& kind : kinds_) {
       planned.tensors = saturating_add(planned.tensors, kind.tensors);
@@ -81,7 +61,9 @@ class BundlePlanner {
     bound_ps_ = bundle_bound_ps(plan_, bundle_);
     for (Kind& kind : kinds_) make_ways(kind);
     BundleSchedules schedules(bundle_, kinds_, counter_, close_ps());
-    if (auto best = choose(schedules); !best) return best.error();
+    const Status found = choose(schedules);
+    least_staging_ = schedules.least_staging();
+    if (!found && !schedules.take_least(asked.max_staging_bytes)) return found.error();
     settle_members(schedules.chosen());
     planned.rounds = std::move(schedules.figures().rounds);
     planned.totals = schedules.figures().totals;
@@ -91,6 +73,8 @@ class BundlePlanner {
         1000 * (ns_of_ps(planned.totals.predicted_ps) - ns_of_ps(planned.totals.lower_bound_ps));
     return planned;
   }
+  // Of the rounds that were tried and keep to the messages, bytes; nullopt: none do.
+  [[nodiscard]] std::optional<int64_t> least_staging() const { return least_staging_; }
 
  private:
   [[nodiscard]] const PlannedRedistribution& alone(const Kind& kind) const {
@@ -473,27 +457,18 @@ class BundlePlanner {
   std::vector<Kind> kinds_;
   ChoiceTimes times_;
   int64_t bound_ps_ = 0;
+  std::optional<int64_t> least_staging_;
 };
 
 }  // namespace
 
-std::vector<PlanFailure> refused_bundles(const MeshTable& meshes,
-                                         const std::vector<BundleRequest>& bundles) {
-  const int64_t ranks = rank_count(meshes);
-  std::vector<PlanFailure> failures;
-  if (ranks <= bounded_ranks) return failures;
-  for (const BundleRequest& bundle : bundles) {
-    failures.push_back(
-        {bundle.members.front(),
-         no_plan("bundle '" + bundle.id + "' is in a file of " + with_commas(ranks) +
-                 " ranks; bundles are planned on at most " + with_commas(bounded_ranks) +
-                 ": put it into a file of its own meshes")});
-  }
-  return failures;
-}
-
-Result<PlannedBundle> plan_bundle(Plan& plan, const BundleRequest& bundle, PlanGroups& groups) {
-  return BundlePlanner(plan, bundle, groups).answer();
+TriedBundle try_bundle(Plan& plan, const BundleRequest& asked, PlanGroups& groups,
+                       int64_t staging) {
+  BundleRequest bundle = asked;
+  bundle.max_staging_bytes = staging;
+  BundlePlanner planner(plan, bundle, groups);
+  auto planned = planner.answer(asked);
+  return {std::move(planned), planner.least_staging()};
 }
 
 }  // namespace meshplan

@@ -9,22 +9,23 @@
 //     5. the best  of the chosen ways, all at once, and every kind's plan for itself
 #pragma once
 
+#include <optional>
+
 #include "base/result.h"
 #include "plan/plan.h"
 #include "planner/plan_groups.h"
-#include "planner/planner.h"
 
 namespace meshplan {
 
-// Those of a file whose ranks are too many to list, as bundles need them (no_plan): all or none.
-// To be asked before anything is planned that could not be used.
-[[nodiscard]] std::vector<PlanFailure> refused_bundles(const MeshTable& meshes,
-                                                       const std::vector<BundleRequest>& bundles);
-
-// The plan's redistributions are planned each for itself; those of the bundle's members become
-// what the bundle runs. It is none that is refused. Errors (no_plan): a tensor that does not fit
-// the staging, a round that does not fit the messages, whatever is done.
-[[nodiscard]] Result<PlannedBundle> plan_bundle(Plan& plan, const BundleRequest& bundle,
-                                                PlanGroups& groups);
+struct TriedBundle {
+  Result<PlannedBundle> planned;
+  // Of the rounds that were tried and keep to the messages, bytes; nullopt: none do.
+  std::optional<int64_t> least_staging;
+};
+// By the rounds that are tried where `staging` bytes are allowed, and where none of them fit by
+// those that need least, if that is no more than is asked for. Members of what is planned become
+// what it runs.
+[[nodiscard]] TriedBundle try_bundle(Plan& plan, const BundleRequest& asked, PlanGroups& groups,
+                                     int64_t staging);
 
 }  // namespace meshplan

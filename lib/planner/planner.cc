@@ -9,10 +9,10 @@
 #include "cost/bounds.h"
 #include "cost/step_cost.h"
 #include "planner/advice.h"
-#include "planner/bundles.h"
 #include "planner/cheaper_rules.h"
 #include "planner/numerics.h"
 #include "planner/plan_audit.h"
+#include "planner/plan_bundle.h"
 #include "planner/plan_groups.h"
 #include "planner/priced_steps.h"
 #include "planner/question_key.h"
@@ -127,10 +127,11 @@ class Pipeline {
 
   // The plan's redistributions are all there; those of members become what their bundle runs.
   void add_bundles(const std::vector<BundleRequest>& bundles, std::vector<PlanFailure>& failures) {
-    for (const BundleRequest& bundle : bundles) {
+    for (size_t b = 0; b < bundles.size(); ++b) {
+      const BundleRequest& bundle = bundles[b];
       auto planned = plan_bundle(plan_, bundle, groups_);
       if (!planned) {
-        failures.push_back({bundle.members.front(), planned.error()});
+        failures.push_back({bundle.members.front(), planned.error(), b});
         continue;
       }
       const void* proven = nullptr;
@@ -144,7 +145,7 @@ class Pipeline {
       if (const auto proof = verify_bundle(plan_, *planned); !proof) {
         MESHPLAN_CHECK(proof.error().fault == Fault::environment,
                        "a bundle failed its own verification: " + proof.error().message);
-        failures.push_back({bundle.members.front(), proof.error()});
+        failures.push_back({bundle.members.front(), proof.error(), b});
         continue;
       }
       plan_.bundles.push_back(std::move(planned).value());
@@ -402,7 +403,7 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
     }
     Answered& entry = answered[at->second];
     if (!entry.answer) {
-      outcome.failures.push_back({i, entry.answer.error()});
+      outcome.failures.push_back({i, entry.answer.error(), {}});
       continue;
     }
     if (prices && !bundled[i] && !entry.number)

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,11 @@
 
 namespace meshplan {
 
-// A failed redistribution: which and why.
+// A failed redistribution or bundle: which and why.
 struct PlanFailure {
-  size_t index = 0;  // into the requests
+  size_t index = 0;  // into the requests; of a bundle its first member
   Error error;
+  std::optional<size_t> bundle;  // index into the bundles
 };
 
 struct PlanOutcome {
@@ -26,10 +28,10 @@ struct PlanOutcome {
   int64_t work = 0;                   // units (search/work.h) that all questions took
 };
 
-// Plans all requests, and the bundles of some of them (planner/bundles.h; what fails there is told
-// of the bundle's first member). Equal questions are planned once. Each plan is verified; a plan
-// that fails verification is an internal error (exit 70). With groups "any" and max_groups K the
-// plans run on what is declared and on the K sets of mesh dims that save most (rank_flattens.h).
+// Plans all requests, and the bundles of some of them (planner/plan_bundle.h; what fails there is
+// told of the bundle). Equal questions are planned once. Each plan is verified; a plan that fails
+// verification is an internal error (exit 70). With groups "any" and max_groups K the plans run on
+// what is declared and on the K sets of mesh dims that save most (rank_flattens.h).
 [[nodiscard]] PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
                                         const std::vector<Request>& requests,
                                         const PlanOptions& options, std::string spec_digest,

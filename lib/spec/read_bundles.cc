@@ -34,8 +34,8 @@ class BundlesReader {
     bundles_.push_back(std::move(bundle));
   }
 
-  // Puts what was read, in `file`, beside the bundles of the files that are extended.
-  void add_to(std::vector<BundleRequest>& bundles, BundleFiles& files, const std::string& file) {
+  // Puts what was read beside the bundles of the files that are extended.
+  void add_to(std::vector<BundleRequest>& bundles, BundlePlaces& places) {
     for (const BundleRequest& known : bundles) {
       if (ids_.contains(known.id)) continue;
       for (const size_t member : known.members) {
@@ -43,12 +43,13 @@ class BundlesReader {
         if (taken == taken_.end()) continue;
         reader_.error("E0413", taken->second,
                       "redistribution " + quote(known_.requests[member].id) + " is in bundle " +
-                          quote(known.id) + " of " + printable(files[known.id], 300) + " already",
+                          quote(known.id) + " of " + printable(places[known.id].file, 300) +
+                          " already",
                       {"give the bundle here the same id to replace that one", {}, 0, {}});
       }
     }
     for (BundleRequest& bundle : bundles_) {
-      files[bundle.id] = file;
+      places[bundle.id] = reader_.place(ids_[bundle.id]);
       const auto known =
           std::find_if(bundles.begin(), bundles.end(),
                        [&](const BundleRequest& other) { return other.id == bundle.id; });
@@ -145,14 +146,13 @@ bool is_recorded(const Reader& reader, uint32_t entry) {
 }  // namespace
 
 void read_bundles(Reader& reader, uint32_t index, const ReadRedistributions& known,
-                  const BundlesFrom& from, std::vector<BundleRequest>& bundles,
-                  BundleFiles& files) {
+                  bool recorded_again, std::vector<BundleRequest>& bundles, BundlePlaces& places) {
   BundlesReader read(reader, known);
   for (const uint32_t entry :
        reader.elements(index, "\"bundles\"").value_or(std::vector<uint32_t>{})) {
-    if (!from.recorded_again || !is_recorded(reader, entry)) read.read(entry);
+    if (!recorded_again || !is_recorded(reader, entry)) read.read(entry);
   }
-  read.add_to(bundles, files, from.file);
+  read.add_to(bundles, places);
 }
 
 }  // namespace meshplan

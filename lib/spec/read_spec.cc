@@ -85,7 +85,6 @@ struct Reading {
   Spec spec;
   ReadMeshes made;
   ReadRedistributions known;
-  BundleFiles bundle_files;
   std::vector<std::shared_ptr<const std::string>> texts;  // that ids are views of
 };
 
@@ -179,8 +178,8 @@ void read_extended(Reader& reader, const Keys& keys, const SpecFile& file, Diagn
 }
 
 // What a person writes of a spec, and a recorder of bundles.
-void read_added_part(Reader& reader, const Keys& keys, const SpecFile& file,
-                     const BundlesFrom& bundles, Diagnostics& diagnostics, Reading& to) {
+void read_added_part(Reader& reader, const Keys& keys, const SpecFile& file, bool recorded_again,
+                     Diagnostics& diagnostics, Reading& to) {
   Spec& spec = to.spec;
   if (keys.topology != 0) {
     auto topology = read_topology(reader, keys.topology, file.read_file, diagnostics);
@@ -188,7 +187,7 @@ void read_added_part(Reader& reader, const Keys& keys, const SpecFile& file,
   }
   if (keys.options != 0) read_options(reader, keys.options, spec.options);
   if (keys.bundles != 0)
-    read_bundles(reader, keys.bundles, to.known, bundles, spec.bundles, to.bundle_files);
+    read_bundles(reader, keys.bundles, to.known, recorded_again, spec.bundles, spec.bundle_places);
   if (keys.budgets != 0) read_budgets(reader, keys.budgets, to.known, spec);
   if (keys.allow != 0) read_allow(reader, keys.allow, to.known, spec);
 }
@@ -205,7 +204,7 @@ bool read_into(std::string_view text, const SpecFile& file, Diagnostics& diagnos
     return false;
   const auto keys = read_keys(reader);
   if (!keys) return false;
-  BundlesFrom bundles{file.name};
+  bool recorded_again = false;
   if (keys->extends != 0) {
     read_extended(reader, *keys, file, diagnostics, to);
   } else if (to.again != nullptr) {
@@ -213,13 +212,13 @@ bool read_into(std::string_view text, const SpecFile& file, Diagnostics& diagnos
     SpecFile recording = file;
     recording.name = again.file;
     read_beneath(again, recording, diagnostics, to);
-    bundles.recorded_again = true;
+    recorded_again = true;
   } else {
     read_recorded_part(reader, *keys, to);
     read_notes(*document, to.spec);
   }
   if (to.spec.extended) to.known.where = " in " + printable(to.spec.extended->file, 300);
-  read_added_part(reader, *keys, file, bundles, diagnostics, to);
+  read_added_part(reader, *keys, file, recorded_again, diagnostics, to);
   if (diagnostics.count(Severity::error) > errors) return false;
   to.spec.digest = "sha256:" + sha256_hex(canonical_text(*document) + to.spec.digest);
   return true;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,6 +66,7 @@ struct Spec {
   std::vector<Budget> budgets;
   std::vector<Allow> allow;
   std::vector<BundleRequest> bundles;
+  std::map<std::string, Place> bundle_places;  // of the bundles, by id: where a file gives it
   // "sha256:..." over the compact canonical JSON of the comment-free spec; of an overlay, followed
   // by the digest of what it extends.
   std::string digest;

@@ -223,22 +223,6 @@ TEST_CASE("messages beyond the limit need whole pieces or smaller meshes, and sa
   CHECK(outcome.failures[0].error.message == "bundle 'all' has 6 messages of one rank in a round, max_messages allows 1; raise it");
 }
 
-TEST_CASE("staging that no exchange keeps to is named, where the plan's own needs two phases") {
-  MeshTable table;
-  REQUIRE(add_root(table, "serve", 12, {}, {{"x", 12}, {"y", 1}}).ok());
-  const std::vector<Request> requests{request_of(table, "g", {5, 100}, "S(0)[0]S(0)[1]", "RR", 3)};
-  Topology topology;
-  topology.levels = {{"inside", 8, 400'000, 0, 0}, {"across", 24, 50'000, 0, 500}};
-  PlanOptions options;
-  const auto message = [&](int64_t staging, int64_t memory) {
-    options.max_memory_bytes = memory;
-    const PlanOutcome outcome = plan_requests(table, topology, requests, options, "", {{"all", {0}, 1, staging, 1024}});
-    return outcome.failures.empty() ? "" : outcome.failures[0].error.message;
-  };
-  CHECK(message(0, 4000).empty());
-  CHECK(message(16, 4000) == "bundle 'all' needs 140 bytes of staging per rank, max_staging_bytes allows 16; raise it");
-}
-
 TEST_CASE("ranks of a host that want nothing fetch for those that do, but in no bundle") {
   const MeshTable table = two_roots({{"dp", 2}, {"tp", 4}}, {{"dp", 8}}, 8);
   const std::vector<Request> requests{request_of(table, "w", {2, 4096}, "S(0)S(1)", "S(0)", 2)};
@@ -304,17 +288,6 @@ TEST_CASE("more rounds than anyone could read are refused, not planned for minut
   CHECK(outcome.failures[0].error.message ==
         "bundle 'all' needs 1,953,125 rounds of collectives, at most 100,000 are planned; raise "
         "max_messages (1,024) or split its counts");
-}
-
-TEST_CASE("staging that no bucket of more like tensors than there are buckets keeps to is refused") {
-  const MeshTable table = two_roots({{"x", 8}, {"y", 8}}, {{"x", 8}, {"y", 4}}, 64);
-  const std::vector<Request> requests{request_of(table, "a", {6400, 1000}, "S(0)R", "RS(0)", 10'000),
-                                      request_of(table, "b", {6500, 1000}, "S(0)R", "RS(1)", 10'000)};
-  const PlanOutcome outcome = plan_requests(table, *topology_preset("h100"), requests, {}, "", {{"all", {0, 1}, 1, 1'000'000, 1024}});
-  REQUIRE(outcome.failures.size() == 1);
-  CHECK(outcome.failures[0].error.message ==
-        "bundle 'all' needs 4471500 bytes of staging per rank, max_staging_bytes allows 1000000; "
-        "raise it");
 }
 
 TEST_CASE("replicas on many hosts share what one of them fetched: within 5 % of the bound") {

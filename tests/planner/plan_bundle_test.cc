@@ -1,0 +1,88 @@
+// What a bundle says whose staging is too low: how much is enough.
+#include "planner/plan_bundle.h"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+#include <random>
+
+#include "planner/small_bundle.h"
+
+namespace meshplan {
+namespace {
+
+// That an error names as enough, of one rank; 0: there is none.
+int64_t staging_named(const MeshTable& table, const std::vector<Request>& requests, int64_t staging) {
+  std::vector<size_t> members(requests.size());
+  std::iota(members.begin(), members.end(), size_t{0});
+  PlanOptions options;
+  options.max_memory_bytes = -1;
+  const PlanOutcome outcome =
+      plan_requests(table, *topology_preset("a100"), requests, options, "", {{"all", members, 1, staging, 1 << 30}});
+  if (outcome.failures.empty()) return 0;
+  CHECK(outcome.failures[0].bundle == std::optional<size_t>(0));
+  const std::string& message = outcome.failures[0].error.message;
+  CAPTURE(message);
+  const size_t number = message.find("some take ");
+  REQUIRE(number != std::string::npos);
+  return std::stoll(message.substr(number + 10));
+}
+
+}  // namespace
+
+TEST_CASE("staging that is named is by whatever way takes little, and plans") {
+  MeshTable lone;
+  REQUIRE(add_root(lone, "serve", 4, {}, {{"x", 2}, {"y", 2}}).ok());
+  std::vector<Request> rows{request_of(lone, "w", {4096, 4096}, "S(1)R", "S(0)S(1)", 1)};
+  rows[0].tensor.dtype = DType::bfloat16;
+  // Its plan for itself takes 67,108,864.
+  const int64_t of_rows = staging_named(lone, rows, 1);
+  CHECK(of_rows <= 8192);
+  CHECK(staging_named(lone, rows, of_rows - 1) == of_rows);
+  CHECK(staging_named(lone, rows, of_rows) == 0);
+  std::mt19937 random(20'261'129);
+  const auto pick = [&](const auto& list) { return list[random() % list.size()]; };
+  const std::vector<std::string> states{"RR", "S(0)R", "RS(1)", "S(0)S(1)", "S(0)[1]S(0)[0]", "S(1)S(0)", "RS(0)"};
+  const std::vector<std::vector<int64_t>> shapes{{8, 6}, {5, 7}, {1, 16}, {12, 3}};
+  for (int world = 0; world < 40; ++world) {
+    const MeshTable table = two_roots({{"a", 3}, {"b", 2}}, {{"a", 2}, {"b", 2}}, pick(std::vector<int64_t>{0, 3, 6}));
+    std::vector<Request> requests;
+    for (size_t i = 0; i < 1 + random() % 3; ++i)
+      requests.push_back(
+          request_of(table, "w" + std::to_string(i), pick(shapes), pick(states), pick(states), 1 + static_cast<int64_t>(random() % 3)));
+    CAPTURE(world);
+    const int64_t named = staging_named(table, requests, 1);
+    if (named > 0) CHECK(staging_named(table, requests, named) == 0);
+  }
+}
+
+TEST_CASE("staging that no exchange keeps to is named, where the plan's own needs two phases") {
+  MeshTable table;
+  REQUIRE(add_root(table, "serve", 12, {}, {{"x", 12}, {"y", 1}}).ok());
+  const std::vector<Request> requests{request_of(table, "g", {5, 100}, "S(0)[0]S(0)[1]", "RR", 3)};
+  Topology topology;
+  topology.levels = {{"inside", 8, 400'000, 0, 0}, {"across", 24, 50'000, 0, 500}};
+  PlanOptions options;
+  const auto message = [&](int64_t staging, int64_t memory) {
+    options.max_memory_bytes = memory;
+    const PlanOutcome outcome = plan_requests(table, topology, requests, options, "", {{"all", {0}, 1, staging, 1024}});
+    return outcome.failures.empty() ? "" : outcome.failures[0].error.message;
+  };
+  CHECK(message(0, 4000).empty());
+  CHECK(
+      message(16, 4000) ==
+      "bundle 'all' has no rounds within max_staging_bytes 16 of those that were tried: some take 140 bytes of staging per rank; raise it to that");
+}
+
+TEST_CASE("staging that no bucket of more like tensors than there are buckets keeps to is refused") {
+  const MeshTable table = two_roots({{"x", 8}, {"y", 8}}, {{"x", 8}, {"y", 4}}, 64);
+  const std::vector<Request> requests{request_of(table, "a", {6400, 1000}, "S(0)R", "RS(0)", 10'000),
+                                      request_of(table, "b", {6500, 1000}, "S(0)R", "RS(1)", 10'000)};
+  const PlanOutcome outcome = plan_requests(table, *topology_preset("h100"), requests, {}, "", {{"all", {0, 1}, 1, 1'000'000, 1024}});
+  REQUIRE(outcome.failures.size() == 1);
+  CHECK(
+      outcome.failures[0].error.message ==
+      "bundle 'all' has no rounds within max_staging_bytes 1000000 of those that were tried: some take 4471500 bytes of staging per rank; raise it to that");
+}
+
+}  // namespace meshplan
