@@ -29,8 +29,9 @@ class PeakSearch {
       : p_(p), most_work_(saturating_add(p.work, work_budget)) {}
 
   LeastPeak run() {
-    found_.bytes = one_exchange();
-    reach(p_.source, 0);
+    take_one_exchange();
+    reached_[key_of(p_.source)].peak = 0;
+    push({0, p_.source});
     while (!open_.empty()) {
       std::pop_heap(open_.begin(), open_.end(), later);
       const Open next = open_.back();
@@ -44,7 +45,8 @@ class PeakSearch {
         price(next);
       } else if (next.at == p_.target) {
         found_.bytes = next.peak;
-      } else if (next.peak == reached_[key_of(next.at)]) {
+        found_.edges = edges_to(next.at);
+      } else if (next.peak == reached_[key_of(next.at)].peak) {
         list_steps(next.at, next.peak);
       }
     }
@@ -60,20 +62,63 @@ class PeakSearch {
   };
   static bool later(const Open& a, const Open& b) { return a.peak > b.peak; }
 
-  // One to the target, and the step that makes contributions where it has some.
-  [[nodiscard]] int64_t one_exchange() const {
-    SearchState landing = p_.target;
-    landing.made = 0;
-    const int64_t peak =
-        peak_of(p_, p_.source, exchange_edge(p_, p_.source, landing, ExchangeWay::one_phase));
-    if (landing == p_.target) return peak;
-    int64_t least = INT64_MAX;
-    std::vector<Edge> edges;
-    (void)collective_moves(p_, landing, edges);
-    for (const Edge& edge : edges) {
-      if (edge.to == p_.target) least = std::min(least, std::max(peak, peak_of(p_, landing, edge)));
+  // The least of any way that it may go.
+  struct Exchange {
+    Edge edge;
+    int64_t peak = INT64_MAX;
+  };
+  // Those that need no more than `enough` are alike.
+  [[nodiscard]] Exchange exchange(const SearchState& from, const SearchState& to,
+                                  int64_t enough) const {
+    Exchange least;
+    for (const ExchangeWay way : exchange_ways) {
+      if (least.peak <= enough) break;
+      if (!may_go(p_, from, to, way)) continue;
+      const Edge edge = exchange_edge(p_, from, to, way);
+      if (!goes(edge, way)) continue;
+      const int64_t peak = peak_of(p_, from, edge);
+      if (peak < least.peak) least = {edge, peak};
     }
     return least;
+  }
+
+  // One to the target, and the steps that make contributions where it has some.
+  void take_one_exchange() {
+    SearchState at = p_.target;
+    at.made = 0;
+    found_.bytes = 0;
+    if (!(at == p_.source)) {
+      const Exchange one = exchange(p_.source, at, 0);
+      found_.bytes = one.peak;
+      found_.edges = {one.edge};
+    }
+    for (int i = 0; i < p_.sub_axes; ++i) {
+      if ((p_.target.made >> i & 1) == 0) continue;
+      Edge edge;
+      edge.op = Op::to_partial;
+      edge.group = static_cast<uint16_t>(1U << i);
+      edge.to = at;
+      edge.to.made = static_cast<uint16_t>(at.made | edge.group);
+      found_.bytes = std::max(found_.bytes, peak_of(p_, at, edge));
+      found_.edges.push_back(edge);
+      at = edge.to;
+    }
+  }
+
+  struct Reached {
+    int64_t peak = INT64_MAX;
+    SearchState from = {};
+    Edge edge = {};  // from there
+  };
+  [[nodiscard]] std::vector<Edge> edges_to(SearchState at) const {
+    std::vector<Edge> edges;
+    while (at != p_.source) {
+      const Reached& last = reached_.at(key_of(at));
+      edges.push_back(last.edge);
+      at = last.from;
+    }
+    std::reverse(edges.begin(), edges.end());
+    return edges;
   }
 
   void push(Open open) {
@@ -81,23 +126,23 @@ class PeakSearch {
     open_.push_back(open);
     std::push_heap(open_.begin(), open_.end(), later);
   }
-  void reach(const SearchState& at, int64_t peak) {
-    const auto [known, fresh] = reached_.try_emplace(key_of(at), peak);
-    if (!fresh && known->second <= peak) return;
-    known->second = peak;
-    push({peak, at});
+  void reach(const SearchState& from, const Edge& edge, int64_t peak) {
+    Reached& known = reached_[key_of(edge.to)];
+    if (known.peak <= peak) return;
+    known = {peak, from, edge};
+    push({peak, edge.to});
   }
   void price(const Open& open) {
     const auto known = reached_.find(key_of(open.at));
-    if (known != reached_.end() && known->second <= open.peak) return;
-    const Edge edge = exchange_edge(p_, open.from, open.at, ExchangeWay::one_phase);
-    reach(open.at, std::max(open.peak, peak_of(p_, open.from, edge)));
+    if (known != reached_.end() && known->second.peak <= open.peak) return;
+    const Exchange least = exchange(open.from, open.at, open.peak);
+    reach(open.from, least.edge, std::max(open.peak, least.peak));
   }
 
   void list_steps(const SearchState& at, int64_t peak) {
     std::vector<Edge> edges;
     (void)collective_moves(p_, at, edges);
-    for (const Edge& edge : edges) reach(edge.to, std::max(peak, peak_of(p_, at, edge)));
+    for (const Edge& edge : edges) reach(at, edge, std::max(peak, peak_of(p_, at, edge)));
     const uint16_t open_sums = at.pending;
     for (uint16_t q = open_sums;; q = static_cast<uint16_t>((q - 1) & open_sums)) {
       if (may_reduce(p_, at, q)) list_exchanges(at, static_cast<uint16_t>(at.pending & ~q), peak);
@@ -137,7 +182,7 @@ class PeakSearch {
   const PlanProblem& p_;
   int64_t most_work_;
   LeastPeak found_;
-  std::map<StateWords, int64_t> reached_;
+  std::map<StateWords, Reached> reached_;
   std::vector<Open> open_;
 };
 

@@ -118,25 +118,32 @@ class AskedProblem {
   std::shared_ptr<PlanProblem> shared_;
 };
 
-// Of two targets together.
-LeastPeak lesser(const LeastPeak& a, const LeastPeak& b) {
-  return {std::min(a.bytes, b.bytes), a.proven && b.proven};
+// Looks for the plan of least peak where the search found none: it is the answer where it fits.
+LeastPeak find_least_peak(const PlanProblem& p, int64_t work_budget, Found& found) {
+  LeastPeak least = least_peak(p, work_budget);
+  if (p.peak_limit == INT64_MAX || least.bytes > p.peak_limit) return least;
+  found.exists = true;
+  found.edges = least.edges;
+  for (const Edge& edge : found.edges) {
+    found.cost.ps = saturating_add(found.cost.ps, edge.cost.ps);
+    found.cost.collectives += edge.cost.collectives;
+    found.cost.wire_bytes = saturating_add(found.cost.wire_bytes, edge.cost.wire_bytes);
+  }
+  found.shortcuts.add(Shortcut::work_budget);
+  return least;
 }
 
-// `searched`: to the end.
-Error nothing_fits(const PlanQuestion& question, const LeastPeak& least, bool searched) {
-  const int64_t allowed = question.options->max_memory_bytes;
-  const std::string limit = "no plan fits max_memory_bytes " + std::to_string(allowed);
-  const std::string looked_at = " of those that the search had the work to look at";
-  if (!searched && least.bytes <= allowed) return no_plan(limit + looked_at + "; raise the limit");
+}  // namespace
+
+Error nothing_fits(int64_t max_memory_bytes, const LeastPeak& least) {
+  const std::string limit = "no plan fits max_memory_bytes " + std::to_string(max_memory_bytes);
   if (!least.proven)
-    return no_plan(limit + looked_at + ": one takes " + std::to_string(least.bytes) +
+    return no_plan(limit + " of those that the search had the work to look at: one takes " +
+                   std::to_string(least.bytes) +
                    " bytes per rank at its peak; raise the limit to that");
   return no_plan(limit + ": the least peak that exists is " + std::to_string(least.bytes) +
                  " bytes per rank; raise the limit to that");
 }
-
-}  // namespace
 
 Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& levels,
                               work::Budget& budget, const WhatIf& what_if) {
@@ -149,7 +156,6 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
   PlanCost best_cost;
   LeastPeak least;
   int64_t least_ps = INT64_MAX;  // of any target
-  bool searched = true;
   Shortcuts shortcuts;
   SearchOptions search;
   search.below_ps = what_if.below_ps;
@@ -175,25 +181,22 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
     search.coarser = &coarser;
     // Of equal times the fewer collectives count.
     if (best) search.below_ps = std::min(what_if.below_ps, saturating_add(best_cost.ps, 1));
-    const Found found = find_with(*problem, what_if.also_declared, search);
+    Found found = find_with(*problem, what_if.also_declared, search);
     budget.spend(found.work + work::problem);
-    shortcuts.add(found.shortcuts);
     least_ps = std::min(least_ps, found.least_ps);
-    if (!found.exists) {
-      if (search.below_ps != INT64_MAX) continue;
+    if (!found.exists && search.below_ps == INT64_MAX) {
       const int64_t before = problem->work;
-      least = lesser(least, least_peak(*problem, search.work_budget));
+      least.add(find_least_peak(*problem, search.work_budget, found));
       budget.spend(problem->work - before);
-      searched = searched && !found.shortcuts.has(Shortcut::work_budget);
-      continue;
     }
-    if (best && !(found.cost < best_cost)) continue;
+    shortcuts.add(found.shortcuts);
+    if (!found.exists || (best && !(found.cost < best_cost))) continue;
     best_cost = found.cost;
     best.emplace();
     best->steps = steps_of_edges(*problem, found.edges, "");
     best->dst = std::move(target.state);
   }
-  if (!best) return nothing_fits(question, least, searched);
+  if (!best) return nothing_fits(question.options->max_memory_bytes, least);
   best->shortcuts = shortcuts;
   best->least_ps = shortcuts.none() ? best_cost.ps : std::min(least_ps, best_cost.ps);
   return std::move(*best);

@@ -39,6 +39,9 @@ struct WhatIf {
 [[nodiscard]] Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& levels);
 [[nodiscard]] Result<StepList> plan_optimal(const PlanQuestion& question);
 
+// What there is to say where nothing fits the limit.
+[[nodiscard]] Error nothing_fits(int64_t max_memory_bytes, const LeastPeak& least);
+
 // The next best plans after `best`: for every other first step the cheapest plan that starts with
 // it, cheapest first, `count` at most, each trace once (plan --alternatives). None across meshes.
 // Where the budget does not suffice for every first step, of those that may be the cheapest.

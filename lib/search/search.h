@@ -1,6 +1,7 @@
 // A* over states: the plan with the least predicted time that the moves (moves.h) can make.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "search/search_state.h"
@@ -68,6 +69,13 @@ struct SearchOptions {
 struct LeastPeak {
   int64_t bytes = INT64_MAX;  // per rank, of a plan that exists
   bool proven = true;         // no plan of these moves has less: all were looked at
+  std::vector<Edge> edges;    // of that plan
+
+  // Of plans of two kinds together, such as to two targets; without their edges.
+  void add(const LeastPeak& other) {
+    bytes = std::min(bytes, other.bytes);
+    proven = proven && other.proven;
+  }
 };
 // Where the work does not suffice, that of the best plan so far; one exchange always runs.
 [[nodiscard]] LeastPeak least_peak(const PlanProblem& problem, int64_t work_budget);

@@ -1,6 +1,9 @@
 // The least memory that any plan takes at its peak, which an error of a limit names.
 #include <doctest/doctest.h>
 
+#include <numeric>
+
+#include "search/moves.h"
 #include "search/search.h"
 #include "small_question.h"
 
@@ -24,6 +27,21 @@ void check_least(test::SmallQuestion& question) {
   CHECK(least.proven);
   CHECK(fits(question, least.bytes) == std::optional(true));
   CHECK(fits(question, least.bytes - 1) != std::optional(true));
+  const std::optional<PlanProblem> p = question.problem();
+  int64_t peak = 0;
+  SearchState at = p->source;
+  for (const Edge& edge : least.edges) {
+    peak = std::max(peak, peak_of(*p, at, edge));
+    at = edge.to;
+  }
+  CHECK(at == p->target);
+  CHECK(peak == least.bytes);
+}
+
+Topology three_inside() {
+  Topology topology;
+  topology.levels = {{"in", 3, 100'000, 1'000, 0, 100}, {"out", 1'048'576, 50'000, 2'000, 0, 100}};
+  return topology;
 }
 
 }  // namespace
@@ -44,6 +62,14 @@ TEST_CASE("the least peak is one that a plan has, and none has less: sums betwee
   CHECK(least_peak(*rows.problem(), 40'000'000).bytes == 24);
 }
 
+TEST_CASE("the least peak is also that of exchanges in two phases") {
+  // Units of three cut the ranks 2 to 5 in 1 and 3: one element to all takes 24 B in one phase.
+  test::SmallQuestion one({4}, three_inside(), {{1}, DType::int32}, {2, 3, 4, 5});
+  one.request.dst.shards = {{}};
+  check_least(one);
+  CHECK(least_peak(*one.problem(), 40'000'000).bytes == 20);
+}
+
 TEST_CASE("the least peak of random questions is one that a plan has, and none has less") {
   std::mt19937_64 random(20'261'128);
   for (int round = 0; round < 60; ++round) {
@@ -57,6 +83,29 @@ TEST_CASE("the least peak of random questions is one that a plan has, and none h
         const size_t d = random() % 4;
         if (d < 2) state->shards[d].push_back({static_cast<int32_t>(m), 1, sizes[m]});
         if (d == 3 && state == &question.request.src) state->partial.push_back({{static_cast<int32_t>(m), 1, sizes[m]}, ReduceOp::sum});
+      }
+    }
+    if (question.request.src == question.request.dst) continue;
+    CAPTURE(round);
+    check_least(question);
+  }
+}
+
+TEST_CASE("the least peak of random questions of few elements on units that cut the mesh unevenly") {
+  std::mt19937_64 random(20'261'129);
+  for (int round = 0; round < 200; ++round) {
+    const std::vector<int64_t> sizes = random() % 2 == 0 ? std::vector<int64_t>{4} : std::vector<int64_t>{2, 4};
+    const int64_t ranks = sizes.size() == 1 ? 4 : 8;
+    std::vector<int64_t> ids(static_cast<size_t>(ranks));
+    std::iota(ids.begin(), ids.end(), static_cast<int64_t>(random() % 3));
+    test::SmallQuestion question(sizes, three_inside(),
+                                 {{1 + static_cast<int64_t>(random() % 9), 1 + static_cast<int64_t>(random() % 5)}, DType::int32}, ids);
+    for (State* state : {&question.request.src, &question.request.dst}) {
+      *state = {};
+      state->shards.resize(2);
+      for (size_t m = 0; m < sizes.size(); ++m) {
+        const size_t d = random() % 3;
+        if (d < 2) state->shards[d].push_back({static_cast<int32_t>(m), 1, sizes[m]});
       }
     }
     if (question.request.src == question.request.dst) continue;
