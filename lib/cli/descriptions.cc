@@ -59,7 +59,7 @@ const std::vector<CommandDescription>& command_descriptions() {
              {"--format", "json|text|markdown|torch|svg|html|mermaid|dot|perfetto",
               "output format (default: json, the plan file)"},
              {"--audit", "", "report where PyTorch's plan for the same request is worse or wrong"},
-             {"--alternatives", "N", "also list the N next best plans"}},
+             {"--alternatives", "N", "list the best plan by each other first step, N at most"}},
             {planning, showing})},
       {"show",
        "PLAN",

@@ -240,7 +240,7 @@ std::vector<Edge> first_hops(const PlanProblem& problem, int64_t most_work) {
   return sorted;
 }
 
-// The cheapest `count`. The same states at a higher price, such as one exchange in two phases, say
+// The cheapest `count`. The same states once more, such as by one exchange in two phases, say
 // nothing new.
 std::vector<Alternative> cheapest(std::vector<Alternative> alternatives,
                                   const PlannedRedistribution& best, int64_t count) {
@@ -257,7 +257,7 @@ std::vector<Alternative> cheapest(std::vector<Alternative> alternatives,
     const bool known = a.trace == best.trace ||
                        std::any_of(kept.begin(), kept.end(),
                                    [&](const Alternative& k) { return k.trace == a.trace; });
-    if (known && a.totals.collectives == best.totals.collectives) continue;
+    if (known) continue;
     if (static_cast<int64_t>(kept.size()) == count) break;
     kept.push_back(std::move(a));
   }

@@ -42,9 +42,10 @@ struct WhatIf {
 // What there is to say where nothing fits the limit.
 [[nodiscard]] Error nothing_fits(int64_t max_memory_bytes, const LeastPeak& least);
 
-// The next best plans after `best`: for every other first step the cheapest plan that starts with
-// it, cheapest first, `count` at most, each trace once (plan --alternatives). None across meshes.
-// Where the budget does not suffice for every first step, of those that may be the cheapest.
+// Other plans than `best`: for every other first step the cheapest plan that starts with it,
+// cheapest first, `count` at most, each trace once and the best's never (plan --alternatives). So
+// the second best plan is missing where it starts as the best does. None across meshes. Where the
+// budget does not suffice for every first step, of those that may be the cheapest.
 [[nodiscard]] std::vector<Alternative> alternative_plans(const PlanQuestion& question,
                                                          const LevelMap& levels,
                                                          const PlannedRedistribution& best,
