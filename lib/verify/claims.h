@@ -5,8 +5,8 @@
 //   bounds    no plan receives or takes less than its own lower bounds; a gap is what lies between,
 //             where something was left out, and else 0; less only where the work of a search ended
 //   options   what the file was planned under: memory limit, rules, groups
-//   notes     alternatives are not cheaper than the plan; what warnings say is checked in
-//             warnings.h
+//   notes     what warnings say is checked in warnings.h, what is said of other plans in
+//             other_plans.h
 //   the file  totals weighted by count; topology in range; ids once; flattened dims of meshes that
 //             exist
 //

@@ -9,6 +9,7 @@
 #include "verify/claims.h"
 #include "verify/coverage.h"
 #include "verify/figures.h"
+#include "verify/other_plans.h"
 #include "verify/step_rules.h"
 #include "verify/warnings.h"
 
@@ -262,6 +263,10 @@ Result<Recounted> verify_figures(const Plan& plan, const PlannedRedistribution& 
 Status verify_claims(const Plan& plan, const PlannedRedistribution& redistribution) {
   if (const auto problem = verification::check_bounds(redistribution))
     return error_at(redistribution, *problem);
+  if (const auto problem = verification::check_alternatives(plan, redistribution))
+    return error_at(redistribution, *problem);
+  if (const auto problem = verification::check_audit(plan, redistribution))
+    return error_at(redistribution, *problem);
   if (const auto problem = verification::check_savings(plan, redistribution))
     return error_at(redistribution, *problem);
   return Done{};
@@ -308,10 +313,12 @@ Status verify_plan(const Plan& plan, std::vector<std::string>* left_out) {
 std::vector<std::string> compared_only(const Plan& plan) {
   int64_t gaps = 0;
   int64_t alternatives = 0;
+  int64_t findings = 0;
   int64_t savings = 0;
   for (const PlannedRedistribution& redistribution : plan.redistributions) {
     gaps += verification::has_gap_of_its_own(redistribution) ? 1 : 0;
     alternatives += std::ssize(redistribution.alternatives);
+    findings += std::ssize(redistribution.audit);
     for (const Warning& warning : redistribution.warnings) savings += warning.saves_ps != 0 ? 1 : 0;
   }
   std::vector<std::string> claims{"lower bounds"};
@@ -320,6 +327,7 @@ std::vector<std::string> compared_only(const Plan& plan) {
   };
   add(gaps, " gap of a search", " gaps of searches");
   add(alternatives, " alternative", " alternatives");
+  add(findings, " audit finding", " audit findings");
   add(savings, " warning's savings", " warnings' savings");
   add(std::ssize(plan.bundles), " bundle's time of its members alone",
       " bundles' times of their members alone");

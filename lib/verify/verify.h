@@ -20,8 +20,8 @@
 // And of its figures and claims (claims.h):
 //   8. wire_bytes, peak_bytes and predicted_ns of every step and of all totals are what its states
 //      give, counted again here; memory limit, rules and groups are those of the file's options;
-//   9. bounds, gap, alternatives, warnings, topology and names agree with one another and with the
-//      steps.
+//   9. bounds, gap, alternatives, audit, warnings, topology and names agree with one another and
+//      with the steps.
 // And of its bundles: what verify/bundle.h says.
 // Its cost does not grow with the number of ranks where the layout allows: it works on sub-axes and
 // on the distinct chunks of a tensor dim. What would take more work than a stated bound is not
@@ -52,7 +52,7 @@ struct Recounted {
 // options (8).
 [[nodiscard]] Result<Recounted> verify_figures(const Plan& plan,
                                                const PlannedRedistribution& redistribution);
-// Proves what it claims beyond its figures: bounds, gap, alternatives and warnings (9).
+// Proves what it claims beyond its figures: bounds, gap, alternatives, audit and warnings (9).
 [[nodiscard]] Status verify_claims(const Plan& plan, const PlannedRedistribution& redistribution);
 
 // Proves the whole plan: every redistribution and bundle, the groups, the names, the topology and

@@ -6,6 +6,7 @@
 
 #include "planner/small_bundle.h"
 #include "search/exchange_plans.h"
+#include "verify/verify.h"
 
 namespace meshplan {
 namespace {
@@ -101,6 +102,37 @@ TEST_CASE("settling n kinds adds up n log n of them, and one more for each way a
   });
   CHECK(ways > 64);
   CHECK(all.times().added() - before == 64 * 6 + static_cast<int64_t>(ways));
+}
+
+TEST_CASE("a member that its bundle moves otherwise than planned alone is not compared with PyTorch's plan") {
+  const MeshTable table = one_root({{"a", 6}, {"b", 2}});
+  PlanOptions options;
+  options.audit = true;
+  int64_t compared = 0;
+  int64_t dropped = 0;
+  for (const char* dst : {"RS(0)", "RR", "S(0)R", "S(0)[1]S(0)[0]"}) {
+    for (const char* src : {"S(1)R", "S(0)[0]S(0)[1]", "S(1)[0]S(1)[1]", "RS(1)"}) {
+      const std::vector<Request> requests{request_of(table, "x", {7, 16}, src, dst, 1), request_of(table, "y", {700, 16}, src, dst, 1)};
+      const Plan alone = plan_requests(table, hosts_of(8, 1'000), requests, options, no_spec).plan;
+      const Plan together = planned(table, hosts_of(8, 1'000), requests, {}, options);
+      CHECK(verify_plan(together).ok());
+      for (size_t i = 0; i < requests.size(); ++i) {
+        const PlannedRedistribution& r = together.redistributions[i];
+        const auto says = [](const PlannedRedistribution& of) {
+          return std::any_of(of.audit.begin(), of.audit.end(), [](const AuditFinding& f) { return f.code == "A0408"; });
+        };
+        for (const AuditFinding& found : r.audit) {
+          if (found.code != "A0408") continue;
+          ++compared;
+          CHECK(found.better_trace == r.trace);
+          CHECK(found.better_wire_bytes == r.totals.wire_bytes);
+        }
+        if (says(alone.redistributions[i]) && !says(r)) ++dropped;
+      }
+    }
+  }
+  CHECK(compared > 0);
+  CHECK(dropped > 0);
 }
 
 }  // namespace

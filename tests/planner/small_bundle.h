@@ -64,10 +64,10 @@ inline Request request_of(const MeshTable& table, const std::string& id, const s
 }
 
 // One bundle of all requests.
-inline Plan planned(const MeshTable& table, const Topology& topology, const std::vector<Request>& requests, BundleRequest bundle) {
+inline Plan planned(const MeshTable& table, const Topology& topology, const std::vector<Request>& requests, BundleRequest bundle,
+                    PlanOptions options = {}) {
   bundle.id = "all";
   for (size_t i = 0; i < requests.size(); ++i) bundle.members.push_back(i);
-  PlanOptions options;
   options.advice = false;
   PlanOutcome outcome = plan_requests(table, topology, requests, options, no_spec, {bundle});
   for (const PlanFailure& failure : outcome.failures) FAIL(failure.error.message);
