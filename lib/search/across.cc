@@ -8,9 +8,10 @@
 #include "base/int_math.h"
 #include "cost/bounds.h"
 #include "cost/step_cost.h"
+#include "search/across_exchange.h"
+#include "search/across_least_peak.h"
 #include "search/across_side.h"
 #include "search/exchange_step.h"
-#include "search/listing_work.h"
 #include "search/sums_across.h"
 
 namespace meshplan {
@@ -58,6 +59,7 @@ class AcrossSearch {
         budget_(budget),
         work_at_first_(budget.left),
         ways_(ways),
+        exchange_(question, levels, dst_levels.mesh(), budget),
         sources_side_(question, levels, before_crossing(request_), true),
         landings_side_(question, dst_levels, after_crossing(request_), false) {
     best_.predicted_ps = below_ps;
@@ -78,26 +80,17 @@ class AcrossSearch {
   // Of the request as it stands, where one was found.
   [[nodiscard]] const std::optional<StepList>& found() const { return found_; }
   [[nodiscard]] int64_t best_ps() const { return best_.predicted_ps; }
-  // Bytes per rank, of any plan; where the work does not suffice of those looked at, the one
-  // exchange among them.
-  int64_t least_peak() {
-    if (!sources_side_.fits() || !landings_side_.fits()) return least_peak_;
-    for (const Stop& source : sources_side_.stops(INT64_MAX, shortcuts_)) {
-      const int64_t before = sources_side_.least_peak(source, budget_);
-      for (const Stop& landing : landings_side_.stops(INT64_MAX, shortcuts_)) {
-        if (budget_.used_up() && least_peak_ != INT64_MAX) return least_peak_;
-        if (before >= least_peak_) break;
-        PlannedRedistribution crossing;
-        crossing.request = leg(source.state, landing.state);
-        crossing.steps = {exchange(source.state, landing.state, nearest_in_one_phase).step};
-        price_redistribution(crossing, *question_.meshes, levels_);
-        const int64_t peak = std::max(before, crossing.totals.peak_bytes);
-        if (peak < least_peak_)
-          least_peak_ =
-              std::min(least_peak_, std::max(peak, landings_side_.least_peak(landing, budget_)));
-      }
-    }
-    return least_peak_;
+  // Where nothing was found: of any plan, which is found where it fits. Without edges.
+  LeastPeak find_least_peak() {
+    if (!sources_side_.fits() || !landings_side_.fits()) return {least_peak_, false, {}};
+    AcrossLeastPeak known =
+        least_peak_across(sources_side_, landings_side_, exchange_, ways_, budget_);
+    known.least.bytes = std::min(known.least.bytes, least_peak_);
+    if (known.least.bytes > question_.options->max_memory_bytes) return known.least;
+    shortcuts_.add(Shortcut::work_budget);
+    left_out_ps_ = 0;
+    (void)take(known.source, std::move(known.crossing), known.landing);
+    return known.least;
   }
   [[nodiscard]] Shortcuts shortcuts() const { return shortcuts_; }
   // What a plan that was left out takes at least.
@@ -131,17 +124,9 @@ class AcrossSearch {
     return 1 + (source.ps > 0 ? 1 : 0) + (landing.ps > 0 ? 1 : 0);
   }
 
-  // The request between other states.
-  [[nodiscard]] Request leg(const State& src, const State& dst) const {
-    Request leg = request_;
-    leg.src = src;
-    leg.dst = dst;
-    return leg;
-  }
-
   int64_t bound(const State& src, const State& dst) {
     budget_.spend((mesh_size(levels_.mesh()) + mesh_size(dst_mesh())) * bounded_rank);
-    return lower_bounds(leg(src, dst), *question_.meshes, *question_.topology).ps;
+    return lower_bounds(exchange_.leg(src, dst), *question_.meshes, *question_.topology).ps;
   }
 
   void bound_to_target(Stop& source) {
@@ -336,14 +321,6 @@ class AcrossSearch {
     }
   }
 
-  ExchangeStep exchange(const State& src, const State& dst, const ExchangeWays& ways,
-                        int64_t most_ps = INT64_MAX) {
-    const ListingWork listings(levels_);
-    ExchangeStep made = make_exchange_step(levels_, dst_mesh(), request_, src, dst, ways, most_ps);
-    budget_.spend(2 * work::state + listings.since());
-    return made;
-  }
-
   // The exchange between both, priced once: what was too long then is still. Kept for the look
   // straight across, and for the search behind it, which asks for each once.
   struct Crossing {
@@ -353,7 +330,7 @@ class AcrossSearch {
   Crossing& crossing_between(const Stop& source, const Stop& landing) {
     const auto [at, fresh] = crossings_.try_emplace({&source, &landing});
     const int64_t most_ps = room_beside(saturating_add(source.ps, landing.ps));
-    if (fresh) at->second.step = exchange(source.state, landing.state, ways_, most_ps);
+    if (fresh) at->second.step = exchange_.made(source.state, landing.state, ways_, most_ps);
     return at->second;
   }
   // The same; nothing where it takes too long.
@@ -381,16 +358,8 @@ class AcrossSearch {
   void take_with_less(const Stop& source, Step crossing, const Stop& landing) {
     ExchangeWays ways = ways_;
     while (!take(source, crossing, landing)) {
-      if (crossing.far_64ths > 0) {
-        ways.far_shares = false;
-      } else if (crossing.fetched_by_all) {
-        ways.fetchers = Fetchers::wanting;
-      } else if (crossing.phases == 2) {
-        ways.most_phases = 1;
-      } else {
-        return;
-      }
-      crossing = exchange(source.state, landing.state, ways).step;
+      if (!leave_out_way(crossing, ways)) return;
+      crossing = exchange_.made(source.state, landing.state, ways).step;
     }
   }
 
@@ -424,7 +393,7 @@ class AcrossSearch {
     add_partials(request_, dst_mesh(), landing.state, landing.steps);
     Stop source;
     source.state = request_.src;
-    take_with_less(source, exchange(source.state, landing.state, ways_).step, landing);
+    take_with_less(source, exchange_.made(source.state, landing.state, ways_).step, landing);
   }
 
   const PlanQuestion& question_;
@@ -434,6 +403,7 @@ class AcrossSearch {
   work::Budget& budget_;
   int64_t work_at_first_;
   ExchangeWays ways_;
+  AcrossExchange exchange_;
   Side sources_side_;
   Side landings_side_;
   std::vector<Stop> sources_;
@@ -464,28 +434,28 @@ Result<StepList> plan_across(const PlanQuestion& question, const LevelMap& level
   if (question.in_rounds) ways = {2, Fetchers::wanting, false};
   int64_t below_ps = what_if.below_ps;
   int64_t left_out_ps = INT64_MAX;
-  int64_t least_peak = INT64_MAX;
+  LeastPeak least;
   Shortcuts shortcuts;
   if (targets.size() == most_orders) shortcuts.add(Shortcut::few_orders);
   for (State& target : targets) {
     request.dst = std::move(target);
+    const int64_t work = std::max<int64_t>(budget.left, 0);
     AcrossSearch search(asked, levels, dst_levels, budget, ways, below_ps);
     search.run();
+    if (!search.found() && below_ps == INT64_MAX) {
+      // As much work again: what fits is most often found soon by what it needs.
+      const int64_t spent = work - std::exchange(budget.left, work);
+      least.add(search.find_least_peak());
+      budget.spend(spent);
+    }
     shortcuts.add(search.shortcuts());
     left_out_ps = std::min(left_out_ps, search.left_out_ps());
     if (search.found()) {
       best = search.found();
       below_ps = search.best_ps();
-    } else if (below_ps == INT64_MAX) {
-      least_peak = std::min(least_peak, search.least_peak());
     }
   }
-  if (!best) {
-    return no_plan("no plan fits max_memory_bytes " +
-                   std::to_string(question.options->max_memory_bytes) +
-                   ": the least peak that exists is " + std::to_string(least_peak) +
-                   " bytes per rank; raise the limit to that");
-  }
+  if (!best) return nothing_fits(question.options->max_memory_bytes, least);
   best->shortcuts = shortcuts;
   Shortcuts work_alone;
   work_alone.add(Shortcut::work_budget);

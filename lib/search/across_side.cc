@@ -57,13 +57,20 @@ std::vector<Stop> Side::stops(int64_t state_limit, Shortcuts& shortcuts) const {
   return stops;
 }
 
-int64_t Side::least_peak(const Stop& stop, work::Budget& budget) const {
-  if (stop.found) return 0;
+int64_t Side::bytes(const Stop& stop) const {
+  return saturating_mul(stop.box_elements, p_->element);
+}
+
+LeastPeak Side::find_least_peak(Stop& stop, work::Budget& budget) const {
+  if (stop.found) return {0, true, {}};
   const PlanProblem problem = problem_of(request_of(stop));
-  const int64_t peak =
-      meshplan::least_peak(problem, budget.left / 100 * work::landing_percent).bytes;
+  LeastPeak least = least_peak(problem, budget.left / 100 * work::landing_percent);
   budget.spend(problem.work + work::problem);
-  return peak;
+  stop.found = true;
+  stop.ps = 0;
+  for (const Edge& edge : least.edges) stop.ps = saturating_add(stop.ps, edge.cost.ps);
+  stop.steps = steps_of_edges(problem, least.edges, levels_.mesh().name);
+  return least;
 }
 
 Shortcuts Side::find(Stop& stop, int64_t below_ps, int64_t state_limit, int64_t most_work,

@@ -40,8 +40,10 @@ class Side {
   [[nodiscard]] int64_t end_bytes() const;
   // Every state whose boxes are no larger than `state_limit`, nearest to the end first.
   [[nodiscard]] std::vector<Stop> stops(int64_t state_limit, Shortcuts& shortcuts) const;
-  // The least peak of any way of a stop, bytes.
-  [[nodiscard]] int64_t least_peak(const Stop& stop, work::Budget& budget) const;
+  // Of its largest box.
+  [[nodiscard]] int64_t bytes(const Stop& stop) const;
+  // Finds the way of least peak.
+  LeastPeak find_least_peak(Stop& stop, work::Budget& budget) const;
   // Finds the way of a stop if it takes less than `below_ps`, by a search of `most_work`. What it
   // left out.
   Shortcuts find(Stop& stop, int64_t below_ps, int64_t state_limit, int64_t most_work,

@@ -129,6 +129,7 @@ LeastPeak find_least_peak(const PlanProblem& p, int64_t work_budget, Found& foun
     found.cost.collectives += edge.cost.collectives;
     found.cost.wire_bytes = saturating_add(found.cost.wire_bytes, edge.cost.wire_bytes);
   }
+  if (!found.shortcuts.has(Shortcut::work_budget)) found.least_ps = 0;
   found.shortcuts.add(Shortcut::work_budget);
   return least;
 }
@@ -183,13 +184,13 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
     if (best) search.below_ps = std::min(what_if.below_ps, saturating_add(best_cost.ps, 1));
     Found found = find_with(*problem, what_if.also_declared, search);
     budget.spend(found.work + work::problem);
-    least_ps = std::min(least_ps, found.least_ps);
     if (!found.exists && search.below_ps == INT64_MAX) {
       const int64_t before = problem->work;
       least.add(find_least_peak(*problem, search.work_budget, found));
       budget.spend(problem->work - before);
     }
     shortcuts.add(found.shortcuts);
+    least_ps = std::min(least_ps, found.least_ps);
     if (!found.exists || (best && !(found.cost < best_cost))) continue;
     best_cost = found.cost;
     best.emplace();

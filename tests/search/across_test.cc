@@ -37,11 +37,7 @@ struct Asked {
   Totals totals;
 };
 
-Asked ask(const Request& request, int64_t max_memory_bytes) {
-  const MeshTable table = train_and_serve();
-  const Topology topology = *topology_preset("h100");
-  PlanOptions options;
-  options.max_memory_bytes = max_memory_bytes;
+Asked ask(const MeshTable& table, const Topology& topology, const Request& request, const PlanOptions& options) {
   Asked asked{plan_optimal({&table, &topology, &request, &options}), {}};
   if (!asked.list.ok()) return asked;
   PlannedRedistribution planned;
@@ -50,6 +46,23 @@ Asked ask(const Request& request, int64_t max_memory_bytes) {
   price_redistribution(planned, table, topology);
   asked.totals = planned.totals;
   return asked;
+}
+
+Asked ask(const Request& request, int64_t max_memory_bytes) {
+  PlanOptions options;
+  options.max_memory_bytes = max_memory_bytes;
+  return ask(train_and_serve(), *topology_preset("h100"), request, options);
+}
+
+// That a refusal says exists.
+int64_t least_named(const Asked& refused) {
+  REQUIRE(!refused.list.ok());
+  const std::string& message = refused.list.error().message;
+  CAPTURE(message);
+  const std::string before = "the least peak that exists is ";
+  const size_t at = message.find(before);
+  REQUIRE(at != std::string::npos);
+  return std::stoll(message.substr(at + before.size()));
 }
 
 // Meshes of two universes, and what plans on them and between them take.
@@ -195,13 +208,7 @@ TEST_CASE("the least peak that a refusal names is one that a plan has, and none 
       CAPTURE(src);
       CAPTURE(dst);
       const Request request = request_of(src, dst);
-      const Asked refused = ask(request, 1);
-      REQUIRE(!refused.list.ok());
-      const std::string& message = refused.list.error().message;
-      const std::string before = "the least peak that exists is ";
-      const size_t at = message.find(before);
-      REQUIRE(at != std::string::npos);
-      const int64_t least = std::stoll(message.substr(at + before.size()));
+      const int64_t least = least_named(ask(request, 1));
       const Asked fits = ask(request, least);
       REQUIRE(fits.list.ok());
       CHECK(fits.totals.peak_bytes == least);
@@ -209,6 +216,73 @@ TEST_CASE("the least peak that a refusal names is one that a plan has, and none 
       const Asked free = ask(request, -1);
       REQUIRE(free.list.ok());
       CHECK(free.totals.predicted_ps <= fits.totals.predicted_ps);
+    }
+  }
+}
+
+TEST_CASE("what fits is a plan, too, where the search spends its work on what does not") {
+  MeshTable table;
+  REQUIRE(add_root(table, "serve", 12, {}, {{"x", 2}, {"y", 6}}).ok());
+  REQUIRE(add_unflatten(table, "view", "serve", "y", {3, 2}, {"outer", "inner"}).ok());
+  Topology topology;
+  topology.levels = {{"in", 7, 400'000, 0, 0}, {"out", 1'048'576, 25'000, 2'000, 500}};
+  topology.copy_mb_per_s = 100'000;
+  Request request;
+  request.src_mesh = 1;
+  request.tensor = {{97, 101}, DType::float8_e5m2};
+  request.src = *parse_state("P(avg)S(1)[0]S(1)[1]", std::vector<int64_t>{2, 3, 2}, 2);
+  request.dst = *parse_state("P(avg)S(1)", std::vector<int64_t>{2, 6}, 2);
+  PlanOptions options;
+  options.groups = GroupPolicy::any;
+  options.max_memory_bytes = 1;
+  const int64_t least = least_named(ask(table, topology, request, options));
+  for (const int64_t more : {0, 1, 101}) {
+    options.max_memory_bytes = least + more;
+    CHECK(ask(table, topology, request, options).totals.peak_bytes == least);
+  }
+  options.max_memory_bytes = least - 1;
+  CHECK(least_named(ask(table, topology, request, options)) == least);
+  options.work_budget = 1000;
+  options.max_memory_bytes = 1;
+  const Asked hurried = ask(table, topology, request, options);
+  REQUIRE(!hurried.list.ok());
+  CHECK(hurried.list.error().message.find("of those that the search had the work to look at") != std::string::npos);
+}
+
+TEST_CASE("the least peak across is also that of crossings in two phases") {
+  MeshTable table;
+  REQUIRE(add_root(table, "train", 32, {}, {{"a", 2}, {"b", 4}, {"c", 2}, {"d", 2}}).ok());
+  REQUIRE(add_slice(table, "rest", "train", {"c", "d"}).ok());
+  Topology topology;
+  topology.levels = {{"in", 5, 400'000, 1'000, 0}, {"out", 1'048'576, 92'500, 2'000, 0}};
+  Request request;
+  request.dst_mesh = 1;
+  request.tensor = {{7, 999}, DType::float16};
+  request.src = *parse_state("S(0)[0]S(0)[1]P(sum)R", std::vector<int64_t>{2, 4, 2, 2}, 2);
+  request.dst = *parse_state("S(1)R", std::vector<int64_t>{2, 2}, 2);
+  PlanOptions options;
+  options.max_memory_bytes = 15'008;  // by crossings in one phase it is 15,330
+  CHECK(ask(table, topology, request, options).totals.peak_bytes <= 15'008);
+  MeshTable few;
+  REQUIRE(add_root(few, "train", 8, {}, {{"a", 2}, {"b", 4}}).ok());
+  REQUIRE(add_root(few, "serve", 4, {3, 4, 5, 6}, {{"x", 2}, {"y", 2}}).ok());
+  topology.levels[0].ranks = 3;
+  for (const int64_t rows : {1, 5}) {
+    for (const char* src : {"RS(0)", "S(0)R", "RS(1)", "S(1)S(0)", "P(sum)S(0)"}) {
+      for (const char* dst : {"RR", "S(0)R", "RS(1)"}) {
+        CAPTURE(rows);
+        CAPTURE(src);
+        CAPTURE(dst);
+        request.tensor.shape = {rows, 3};
+        request.src = *parse_state(src, std::vector<int64_t>{2, 4}, 2);
+        request.dst = *parse_state(dst, std::vector<int64_t>{2, 2}, 2);
+        options.max_memory_bytes = 1;
+        const int64_t least = least_named(ask(few, topology, request, options));
+        options.max_memory_bytes = least;
+        CHECK(ask(few, topology, request, options).totals.peak_bytes == least);
+        options.max_memory_bytes = least - 1;
+        CHECK(!ask(few, topology, request, options).list.ok());
+      }
     }
   }
 }
