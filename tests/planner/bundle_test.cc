@@ -283,11 +283,24 @@ TEST_CASE("more rounds than anyone could read are refused, not planned for minut
   MeshTable table;
   REQUIRE(add_root(table, "mesh", 4, {}, {{"dp", 4}}).ok());
   const std::vector<Request> requests{request_of(table, "w", {64, 64}, "P(sum)", "R", 1'000'000'000)};
-  const PlanOutcome outcome = plan_requests(table, hosts_of(4, 0), requests, {}, "", {{"all", {0}, 1, int64_t{1} << 31, 1024}});
-  REQUIRE(outcome.failures.size() == 1);
-  CHECK(outcome.failures[0].error.message ==
+  const auto outcome = [&](PlannerKind planner, int64_t staging) {
+    PlanOptions options;
+    options.planner = planner;
+    return plan_requests(table, hosts_of(4, 0), requests, options, "", {{"all", {0}, 1, staging, 1024}});
+  };
+  // Of collectives alone; exchanges need staging.
+  const PlanOutcome collectives = outcome(PlannerKind::greedy, int64_t{1} << 31);
+  REQUIRE(collectives.failures.size() == 1);
+  CHECK(collectives.failures[0].error.message ==
         "bundle 'all' needs 1,953,125 rounds of collectives, at most 100,000 are planned; raise "
         "max_messages (1,024) or split its counts");
+  const PlanOutcome exchanges = outcome(PlannerKind::optimal, int64_t{1} << 31);
+  REQUIRE(exchanges.failures.size() == 1);
+  CHECK(
+      exchanges.failures[0].error.message ==
+      "bundle 'all' has no rounds within max_staging_bytes 2147483648 of those that were tried: some take 7000010752 bytes of staging per rank; "
+      "raise it to that");
+  CHECK(outcome(PlannerKind::optimal, 7'000'010'752).failures.empty());
 }
 
 TEST_CASE("replicas on many hosts share what one of them fetched: within 5 % of the bound") {
