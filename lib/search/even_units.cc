@@ -23,6 +23,13 @@ Topology with_units(const Topology& topology, const std::vector<int64_t>& unit_r
   return even;
 }
 
+// Whether units of these sizes would cut the mesh into digits, on the first ranks.
+bool cut_cleanly(const LevelMap& uneven, const std::vector<int64_t>& unit_ranks) {
+  return digits_by_strides(on_first_ranks(uneven.mesh()),
+                           level_ranks_of(with_units(uneven.topology(), unit_ranks)))
+      .has_value();
+}
+
 // Ranks of the mesh's first copy in a unit of the level: the most and the least.
 struct InUnit {
   int64_t most = 0;
@@ -79,16 +86,15 @@ std::vector<std::unique_ptr<EvenUnits>> even_units_of(const LevelMap& levels) {
       for (const int64_t other : sizes) {
         std::vector<int64_t> tried = unit_ranks;
         tried.resize(in_units.size(), other);
-        if (other > most || other % inner != 0 || !EvenUnits(levels, tried).levels().regular())
-          continue;
+        if (other > most || other % inner != 0 || !cut_cleanly(levels, tried)) continue;
         size = other;
         break;
       }
       unit_ranks.push_back(size);
     }
     if (!known.insert(unit_ranks).second) return;
-    auto even = std::make_unique<EvenUnits>(levels, unit_ranks);
-    if (even->levels().regular()) all.push_back(std::move(even));
+    if (cut_cleanly(levels, unit_ranks))
+      all.push_back(std::make_unique<EvenUnits>(levels, unit_ranks));
   };
   add([](const InUnit& ranks) { return ranks.most; });
   add([](const InUnit& ranks) { return ranks.most / 2; });

@@ -12,43 +12,6 @@
 #include "transfer/turns.h"
 
 namespace meshplan {
-namespace {
-
-// Cuts the mode at every level into digits (size, level), innermost first; false where a level cuts
-// it unevenly.
-//
-//     units of 4 and 32, mode 16:2     2 inside a unit of 4, then 8 inside a unit of 32
-bool cut_mode(const Mode& mode, const std::vector<int64_t>& level_ranks,
-              std::vector<std::pair<int64_t, int>>& digits) {
-  int64_t left = mode.size;
-  int64_t stride = mode.stride;
-  for (size_t l = 0; l < level_ranks.size() && left > 1; ++l) {
-    int64_t unit = level_ranks[l];
-    if (l + 1 == level_ranks.size()) {
-      digits.emplace_back(left, static_cast<int>(l));
-      return true;
-    }
-    if (stride % unit == 0) continue;  // all of it is outside of this unit
-    if (unit % stride != 0) return false;
-    int64_t inside = std::min(left, unit / stride);
-    if (inside == left ? unit % (stride * left) != 0 : left % inside != 0) return false;
-    digits.emplace_back(inside, static_cast<int>(l));
-    left /= inside;
-    stride *= inside;
-  }
-  return true;
-}
-
-// Whether positions i -> base + i have a base that is a multiple of every unit: then units cut the
-// mesh as they cut the identity.
-bool starts_units(const Universe& universe, const std::vector<int64_t>& level_ranks) {
-  if (universe.ranks.empty()) return true;
-  return std::all_of(level_ranks.begin(), level_ranks.end() - 1,
-                     [&](int64_t unit) { return universe.ranks[0] % unit == 0; });
-}
-
-}  // namespace
-
 LevelSet levels_met(const std::vector<GroupShape>& shapes) {
   LevelSet met = 0;
   for (const GroupShape& shape : shapes) {
@@ -64,30 +27,9 @@ LevelSet levels_met(const std::vector<GroupShape>& shapes) {
 LevelMap::LevelMap(const Mesh& mesh, const Topology& topology)
     : mesh_(&mesh), topology_(&topology), level_ranks_(level_ranks_of(topology)) {
   consecutive_ = is_consecutive(*mesh.universe);
-  regular_ =
-      level_ranks_.size() == 1 || (consecutive_ && starts_units(*mesh.universe, level_ranks_));
-  digits_.resize(mesh.dims.size());
-  for (size_t d = 0; d < mesh.dims.size() && regular_; ++d) {
-    std::vector<std::pair<int64_t, int>> inner_first;
-    if (level_ranks_.size() == 1) {
-      if (mesh.dims[d].size > 1) inner_first.emplace_back(mesh.dims[d].size, 0);
-    } else {
-      const std::vector<Mode>& modes = mesh.dims[d].layout.modes;
-      for (size_t i = modes.size(); i-- > 0 && regular_;)
-        regular_ = cut_mode(modes[i], level_ranks_, inner_first);
-    }
-    int64_t before = 1;
-    for (size_t i = inner_first.size(); i-- > 0;) {
-      auto [size, level] = inner_first[i];
-      if (size == 1) continue;
-      if (!digits_[d].empty() && digits_[d].back().level == level) {
-        digits_[d].back().size *= size;
-      } else {
-        digits_[d].push_back({before, size, level});
-      }
-      before *= size;
-    }
-  }
+  auto digits = level_digits(mesh, level_ranks_);
+  regular_ = digits.has_value();
+  digits_ = digits ? std::move(*digits) : MeshDigits(mesh.dims.size());
 }
 
 int64_t LevelMap::members_of(const SubAxis& sub_axis, int level) const {

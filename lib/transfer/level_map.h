@@ -6,12 +6,11 @@
 //                                          dp         1               2
 //                                          dp, tp     8               16
 //
-// Members are counted by level from the inside out; the last level holds every rank. Where the rank
-// map is the identity (or shifted by whole units) and every dim's strides cut the levels cleanly,
-// all groups look alike and the number of members is a product over sub-axes: nothing depends on
-// the number of ranks. Else one group is listed for each place that groups have within the
-// outermost unit that ends (transfer/rank_places.h), or, where ranks are permuted, every group;
-// once each.
+// Members are counted by level from the inside out; the last level holds every rank. Where units
+// cut every dim into digits (transfer/level_digits.h), all groups look alike and the number of
+// members is a product over sub-axes: nothing depends on the number of ranks. Else one group is
+// listed for each place that groups have within the outermost unit that ends
+// (transfer/rank_places.h), or, where ranks are permuted, every group; once each.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +24,7 @@
 #include "mesh/mesh.h"
 #include "plan/plan.h"
 #include "transfer/few_units.h"
+#include "transfer/level_digits.h"
 #include "transfer/level_units.h"
 #include "transfer/rank_classes.h"
 
@@ -50,14 +50,6 @@ struct GroupShape {
 
 // The levels on which ranks of a group meet.
 [[nodiscard]] LevelSet levels_met(const std::vector<GroupShape>& shapes);
-
-// A sub-axis of a mesh dim that lies on one level: ranks that differ only on it are in one unit of
-// `level` and in different ones below it.
-struct LevelDigit {
-  int64_t before = 1;
-  int64_t size = 1;
-  int level = 0;
-};
 
 class LevelMap {
  public:
@@ -138,7 +130,7 @@ class LevelMap {
   std::vector<int64_t> level_ranks_;  // the last is INT64_MAX: it holds every rank
   bool regular_ = true;
   bool consecutive_ = true;  // positions i -> base + i
-  std::vector<std::vector<LevelDigit>> digits_;
+  MeshDigits digits_;        // of no digits where not regular
   mutable std::map<std::vector<SubAxis>, Shapes> remembered_;
   mutable std::map<std::vector<SubAxis>, bool> in_rank_order_;
   mutable std::map<std::pair<std::vector<SubAxis>, std::vector<int64_t>>, std::vector<RankClass>>

@@ -30,7 +30,8 @@ def sizes_of(rng, five):
 
 
 def global_ranks(rng, world):
-    """None for 0 to world-1; else a permutation, an offset, gaps, or whole blocks moved."""
+    """None for 0 to world-1; else a permutation, an offset, gaps, whole blocks moved, or the columns
+    of blocks one after another, as a transposed mesh lists them."""
     kind = rng.randrange(8)
     if kind < 5:
         return None
@@ -42,6 +43,8 @@ def global_ranks(rng, world):
         return sorted(rng.sample(range(world + rng.randrange(1, 20)), world))
     block = rng.choice([b for b in range(1, world + 1) if world % b == 0])
     starts = list(range(0, world, block))
+    if rng.random() < 0.5:
+        return [start + i for i in range(block) for start in starts]
     rng.shuffle(starts)
     return [start + i for start in starts for i in range(block)]
 

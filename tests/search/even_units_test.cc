@@ -51,9 +51,12 @@ TEST_CASE("the largest units that cut the mesh evenly and are no larger than wha
   CHECK(sizes({{"dp", 5}, {"tp", 6}}, 0, {8}) == Sizes{{6}, {3}});
 }
 
-TEST_CASE("a mesh in one unit has all of its ranks in it, wherever it begins") {
-  CHECK(sizes({{"dp", 8}, {"tp", 8}}, 512, {72}) == Sizes{{64}});
-  CHECK(sizes({{"dp", 4}}, 2, {8}) == Sizes{{4}});
+TEST_CASE("a mesh in one unit has all of its ranks in it, wherever it begins, also where inner ones cut it unevenly") {
+  CHECK(sizes({{"dp", 8}, {"tp", 8}}, 512, {72}).empty());
+  CHECK(sizes({{"dp", 4}}, 2, {8}).empty());
+  // Hosts have 4, 12 five times; the rack all.
+  for (const auto& list : sizes({{"dp", 8}, {"tp", 8}}, 512, {12, 72})) CHECK(list[1] == 64);
+  CHECK_FALSE(sizes({{"dp", 8}, {"tp", 8}}, 512, {12, 72}).empty());
 }
 
 TEST_CASE("units of outer levels are made of inner ones") {

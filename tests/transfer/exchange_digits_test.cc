@@ -31,6 +31,22 @@ Mesh mesh_of(const std::vector<int64_t>& sizes) {
   return *mesh;
 }
 
+// The same ranks in another order within each unit of so many.
+Mesh mixed_within(const Mesh& mesh, int64_t unit_ranks, test::Random& random) {
+  Mesh mixed = mesh;
+  std::vector<int64_t> ranks(static_cast<size_t>(mesh.universe->world));
+  std::iota(ranks.begin(), ranks.end(), int64_t{0});
+  std::vector<int64_t> unit;
+  for (size_t at = 0; at < ranks.size(); at += unit.size()) {
+    const auto begin = ranks.begin() + static_cast<std::ptrdiff_t>(at);
+    unit.assign(begin, begin + std::min<int64_t>(unit_ranks, ranks.end() - begin));
+    random.shuffle(unit);
+    std::copy(unit.begin(), unit.end(), begin);
+  }
+  mixed.universe = std::make_shared<const Universe>(Universe{mesh.universe->world, std::move(ranks)});
+  return mixed;
+}
+
 Mesh transposed_mesh_of(std::vector<int64_t> sizes) {
   std::reverse(sizes.begin(), sizes.end());
   Mesh mesh = mesh_of(sizes);
@@ -250,13 +266,14 @@ void stay_pending(const State& src, State& dst) {
 }
 
 // Every closed form equals the listing, or, of whole pieces, is at most it where it says so.
-TEST_CASE("random worlds in closed form: dims of size 1, odd pieces, one to three levels") {
+TEST_CASE("random worlds in closed form: dims of size 1, odd pieces, one to three levels, ranks in any order within units") {
   test::Random random(22);
   int64_t even = 0;
   int64_t uneven = 0;
   for (int64_t tried = 0; tried < 60'000; ++tried) {
     const World w = random_world(random);
-    const Mesh mesh = w.transposed ? transposed_mesh_of(w.sizes) : mesh_of(w.sizes);
+    Mesh mesh = w.transposed ? transposed_mesh_of(w.sizes) : mesh_of(w.sizes);
+    if (random.one_in(3)) mesh = mixed_within(mesh, w.units.front(), random);
     const Topology topology = levels_of(w.units);
     const LevelMap levels(mesh, topology);
     if (!levels.regular()) continue;
