@@ -103,12 +103,6 @@ Followed follow(const MeshTable& meshes, const Topology& topology, const std::ve
       promised += w.saves_ps;
       ++followed.warnings;
     }
-    if (r.totals.predicted_ps - other.totals.predicted_ps != promised) {
-      std::string t = "REAL " + other.trace + " " + std::to_string(r.totals.predicted_ps) + " " + std::to_string(other.totals.predicted_ps);
-      for (auto& s : other.steps) t += std::string(" ") + to_text(s.op) + ":" + s.group + "=" + std::to_string(s.predicted_ps);
-      for (auto& f : with.flattens) t += " F" + f.name;
-      fprintf(stderr, "%s\n", t.c_str());
-    }
     CHECK(r.totals.predicted_ps - other.totals.predicted_ps == promised);
     if (r.warnings.size() != 1) continue;
     const Warning& only = r.warnings.front();
