@@ -2,7 +2,7 @@
 """Every source of lib and apps compiles by itself: it includes what it names, as a plain `cmake -S . -B build` asks for. apps/quickstart and
 tests/run compile a folder's files together, where one finds what its neighbours include.
 
-usage: by_itself.py CMAKE COMPILER PART/PARTS      every PARTS-th file, from PART on
+usage: by_itself.py CMAKE GENERATOR COMPILER PART/PARTS      every PARTS-th file, from PART on
 """
 import json
 import pathlib
@@ -14,10 +14,10 @@ import tempfile
 TOP = pathlib.Path(__file__).resolve().parents[2]
 
 
-def commands(cmake, compiler, folder):
-    """(file, what compiles it) as CMake says for a build of one file at a time."""
-    made = subprocess.run([cmake, "-S", TOP, "-B", folder, f"-DCMAKE_CXX_COMPILER={compiler}", "-DCMAKE_UNITY_BUILD=OFF", "-DMESHPLAN_TESTS=OFF",
-                           "-DMESHPLAN_BENCH=OFF"], capture_output=True, text=True, check=False)
+def commands(cmake, generator, compiler, folder):
+    """(file, what compiles it) as CMake says for a build of one file at a time, with the generator of this build: a machine may have no make."""
+    made = subprocess.run([cmake, "-G", generator, "-S", TOP, "-B", folder, f"-DCMAKE_CXX_COMPILER={compiler}", "-DCMAKE_UNITY_BUILD=OFF",
+                           "-DMESHPLAN_TESTS=OFF", "-DMESHPLAN_BENCH=OFF"], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     listed = json.loads(pathlib.Path(folder, "compile_commands.json").read_text(encoding="utf-8"))
     found = {entry["file"]: entry for entry in listed if entry["file"].endswith(".cc")}
@@ -36,10 +36,10 @@ def parse(entry):
 
 
 def main():
-    cmake, compiler, part = sys.argv[1:]
+    cmake, generator, compiler, part = sys.argv[1:]
     first, parts = map(int, part.split("/"))
     with tempfile.TemporaryDirectory() as folder:
-        mine = commands(cmake, compiler, folder)[first::parts]
+        mine = commands(cmake, generator, compiler, folder)[first::parts]
         failures = [failure for _, entry in mine if (failure := parse(entry))]
     print("\n".join(failures) or f"{len(mine)} files compile by themselves")
     return 1 if failures or len(mine) < 350 // parts else 0
