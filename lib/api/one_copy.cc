@@ -2,20 +2,15 @@
 
 #include <algorithm>
 
+#include "api/warnings.h"
 #include "base/text.h"
 #include "diag/outcome_codes.h"
 
 namespace meshplan {
 namespace {
 
-// limit of ranks to look at for a message
+// Of a universe for a message that lists ranks.
 constexpr int64_t most_listed_ranks = 1 << 20;
-
-bool is_allowed(const Spec& spec, const Request& request) {
-  return std::any_of(spec.allow.begin(), spec.allow.end(), [&](const Allow& entry) {
-    return entry.code == code_one_copy && (entry.id.empty() || entry.id == request.id);
-  });
-}
 
 std::string runs_of(std::vector<int64_t> ranks) {
   std::sort(ranks.begin(), ranks.end());
@@ -45,7 +40,9 @@ std::vector<OneCopy> ends_on_one_copy(const Spec& spec) {
     if (request.src_mesh == request.dst_mesh) continue;
     for (const bool target : {false, true}) {
       const size_t mesh = target ? request.dst_mesh : request.src_mesh;
-      if (mesh_copies(spec.meshes.meshes[mesh]) == 1 || is_allowed(spec, request)) continue;
+      if (mesh_copies(spec.meshes.meshes[mesh]) == 1 ||
+          is_allowed(spec.allow, code_one_copy, request.id))
+        continue;
       auto found = std::find_if(ends.begin(), ends.end(), [&](const OneCopy& end) {
         return end.mesh == mesh && end.target == target;
       });

@@ -77,16 +77,18 @@ std::string declaration_of(const Plan& plan, const Warning& warning) {
 
 }  // namespace
 
+bool is_allowed(const std::vector<Allow>& allow, std::string_view code, const std::string& id) {
+  return std::any_of(allow.begin(), allow.end(), [&](const Allow& entry) {
+    return entry.code == code && (entry.id.empty() || entry.id == id);
+  });
+}
+
 std::vector<MergedWarning> merge_warnings(const Plan& plan, const std::vector<Allow>& allow) {
   std::vector<MergedWarning> merged;
   for (size_t i = 0; i < plan.redistributions.size(); ++i) {
     const PlannedRedistribution& r = plan.redistributions[i];
     for (const Warning& warning : r.warnings) {
-      const bool allowed = std::any_of(allow.begin(), allow.end(), [&](const Allow& entry) {
-        return entry.code == warning_code(warning.kind) &&
-               (entry.id.empty() || entry.id == r.request.id);
-      });
-      if (allowed) continue;
+      if (is_allowed(allow, warning_code(warning.kind), r.request.id)) continue;
       auto found = std::find_if(merged.begin(), merged.end(), [&](const MergedWarning& other) {
         return other.warning.kind == warning.kind && other.warning.mesh == warning.mesh &&
                other.warning.dims == warning.dims;

@@ -20,6 +20,10 @@ struct WarningPolicy {
   std::vector<std::string> silenced;  // -W no-missing-flatten
 };
 
+// Whether warnings of this code are allowed for a redistribution of this id.
+[[nodiscard]] bool is_allowed(const std::vector<Allow>& allow, std::string_view code,
+                              const std::string& id);
+
 // All warnings of the file with the same kind, mesh and dims.
 struct MergedWarning {
   // the first of them; saves_ps and saves_collectives are count-weighted sums

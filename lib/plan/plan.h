@@ -305,6 +305,9 @@ struct PlanRefusal {
 [[nodiscard]] std::string trace_of(const State& src, const std::vector<Step>& steps,
                                    const Mesh& src_mesh, const Mesh& dst_mesh);
 
+// What the arrows of a trace join, at least one text. Law: "->" instead of arrows joins them again.
+[[nodiscard]] std::vector<std::string_view> texts_of_states(std::string_view trace);
+
 // Picoseconds to nanoseconds, rounded up.
 [[nodiscard]] constexpr int64_t ns_of_ps(int64_t ps) { return ps / 1000 + (ps % 1000 > 0); }
 // The same rounded down: what a warning saves.

@@ -40,4 +40,17 @@ std::string trace_of(const State& src, const std::vector<Step>& steps, const Mes
   });
 }
 
+std::vector<std::string_view> texts_of_states(std::string_view trace) {
+  std::vector<std::string_view> texts;
+  for (bool more = true; more;) {
+    const size_t arrow = trace.find("->");
+    more = arrow != std::string_view::npos;
+    std::string_view text = trace.substr(0, arrow);
+    if (more && text.ends_with('-')) text.remove_suffix(1);
+    texts.push_back(text);
+    if (more) trace.remove_prefix(arrow + 2);
+  }
+  return texts;
+}
+
 }  // namespace meshplan

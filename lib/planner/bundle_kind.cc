@@ -41,14 +41,6 @@ int outermost_level(const WayQuestion& q, const std::vector<StepCut>& cuts) {
   return level;
 }
 
-// The state without what mesh dims of one rank say.
-State without_single_ranks(State state) {
-  for (auto& order : state.shards)
-    std::erase_if(order, [](const SubAxis& sub_axis) { return sub_axis.size == 1; });
-  std::erase_if(state.partial, [](const PendingSubAxis& p) { return p.sub_axis.size == 1; });
-  return state;
-}
-
 }  // namespace
 
 bool has_idle_step(const Request& request, const Stops& stops) {

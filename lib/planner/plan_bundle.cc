@@ -37,6 +37,7 @@ Result<PlannedBundle> plan_bundle(Plan& plan, const BundleRequest& bundle, PlanG
   const int64_t allowed = bundle.max_staging_bytes;
   TriedBundle tried = try_bundle(plan, bundle, groups, allowed);
   if (tried.planned || !tried.least_staging) return std::move(tried.planned);
+  if (allowed == narrowest_staging) return needs_staging(bundle, *tried.least_staging);
   TriedBundle narrow = try_bundle(plan, bundle, groups, narrowest_staging);
   if (narrow.planned) return std::move(narrow.planned);
   const int64_t least = *tried.least_staging;

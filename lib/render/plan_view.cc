@@ -87,12 +87,7 @@ std::optional<Totals> unmerged_totals(const Plan& plan, const PlannedRedistribut
   const std::vector<int64_t> shape = mesh_shape(mesh);
   Totals totals;
   std::optional<State> before;
-  std::string_view rest = r.unmerged_trace;
-  while (!rest.empty()) {
-    const size_t arrow = rest.find("->");
-    std::string_view text = rest.substr(0, arrow);
-    if (!text.empty() && text.back() == '-') text.remove_suffix(1);
-    rest = arrow == std::string_view::npos ? std::string_view() : rest.substr(arrow + 2);
+  for (const std::string_view text : texts_of_states(r.unmerged_trace)) {
     auto after = parse_state(text, shape, r.request.tensor.shape.size());
     if (!after || !has_whole_dims(*after, shape)) return std::nullopt;
     if (before) {

@@ -126,7 +126,7 @@ class AcrossSearch {
 
   int64_t bound(const State& src, const State& dst) {
     budget_.spend((mesh_size(levels_.mesh()) + mesh_size(dst_mesh())) * bounded_rank);
-    return lower_bounds(exchange_.leg(src, dst), *question_.meshes, *question_.topology).ps;
+    return lower_bounds(exchange_.leg(src, dst), *question_.meshes, levels_).ps;
   }
 
   void bound_to_target(Stop& source) {

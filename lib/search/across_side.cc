@@ -67,8 +67,7 @@ LeastPeak Side::find_least_peak(Stop& stop, work::Budget& budget) const {
   LeastPeak least = least_peak(problem, budget.left / 100 * work::landing_percent);
   budget.spend(problem.work + work::problem);
   stop.found = true;
-  stop.ps = 0;
-  for (const Edge& edge : least.edges) stop.ps = saturating_add(stop.ps, edge.cost.ps);
+  stop.ps = cost_of(least.edges).ps;
   stop.steps = steps_of_edges(problem, least.edges, levels_.mesh().name);
   return least;
 }

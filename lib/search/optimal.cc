@@ -124,11 +124,7 @@ LeastPeak find_least_peak(const PlanProblem& p, int64_t work_budget, Found& foun
   if (p.peak_limit == INT64_MAX || least.bytes > p.peak_limit) return least;
   found.exists = true;
   found.edges = least.edges;
-  for (const Edge& edge : found.edges) {
-    found.cost.ps = saturating_add(found.cost.ps, edge.cost.ps);
-    found.cost.collectives += edge.cost.collectives;
-    found.cost.wire_bytes = saturating_add(found.cost.wire_bytes, edge.cost.wire_bytes);
-  }
+  found.cost = cost_of(found.edges);
   if (!found.shortcuts.has(Shortcut::work_budget)) found.least_ps = 0;
   found.shortcuts.add(Shortcut::work_budget);
   return least;

@@ -242,10 +242,7 @@ void Search::relax_collective(int32_t from, const SearchState& at, Edge& edge) {
 }
 
 void Search::relax(int32_t from, const Edge& edge, int32_t to) {
-  PlanCost g = node(from).g;
-  g.ps = saturating_add(g.ps, edge.cost.ps);
-  g.collectives += edge.cost.collectives;
-  g.wire_bytes = saturating_add(g.wire_bytes, edge.cost.wire_bytes);
+  const PlanCost g = sum(node(from).g, edge.cost);
   if (has_best_ && g.ps > best_.ps) return;
   if (!may_hold(to)) return;
   SearchNode& n = node(to);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/int_math.h"
 #include "search/search_state.h"
 
 namespace meshplan {
@@ -15,6 +16,14 @@ struct PlanCost {
   int64_t wire_bytes = 0;
   auto operator<=>(const PlanCost&) const = default;
 };
+
+// Of steps one after another.
+[[nodiscard]] inline PlanCost sum(PlanCost cost, const PlanCost& more) {
+  cost.ps = saturating_add(cost.ps, more.ps);
+  cost.collectives += more.collectives;
+  cost.wire_bytes = saturating_add(cost.wire_bytes, more.wire_bytes);
+  return cost;
+}
 
 struct Edge {
   Op op = Op::slice;
@@ -31,6 +40,12 @@ struct Edge {
   SearchState to;
   PlanCost cost;  // of this edge alone
 };
+
+[[nodiscard]] inline PlanCost cost_of(const std::vector<Edge>& edges) {
+  PlanCost cost;
+  for (const Edge& edge : edges) cost = sum(cost, edge.cost);
+  return cost;
+}
 
 struct Found {
   bool exists = false;

@@ -4,25 +4,21 @@
 #include <utility>
 #include <vector>
 
+#include "transfer/sub_axes.h"
+
 namespace meshplan {
 namespace {
 
 // Of every rank of the mesh, by ascending rank: the number of the slot that is first of those which
 // differ on pending sub-axes alone.
 std::vector<std::pair<int64_t, int64_t>> first_of_sums(const Mesh& mesh, const State& state) {
-  const std::vector<int64_t> sizes = mesh_shape(mesh);
+  std::vector<SubAxis> pending;
+  for (const PendingSubAxis& p : state.partial) pending.push_back(p.sub_axis);
+  const CoordinatesOn on_pending(pending, mesh_shape(mesh));
   std::vector<std::pair<int64_t, int64_t>> of_rank;
-  for (int64_t slot = 0; slot < mesh_size(mesh); ++slot) {
-    int64_t first = slot;
-    for (const PendingSubAxis& pending : state.partial) {
-      const auto dim = static_cast<size_t>(pending.sub_axis.mesh_dim);
-      int64_t stride = 1;
-      for (size_t m = dim + 1; m < sizes.size(); ++m) stride *= sizes[m];
-      const int64_t coordinate = slot / stride % sizes[dim];
-      const int64_t minor = sizes[dim] / pending.sub_axis.before / pending.sub_axis.size;
-      first -= sub_axis_coordinate(pending.sub_axis, sizes[dim], coordinate) * minor * stride;
-    }
-    of_rank.emplace_back(rank_at(*mesh.universe, position_of(mesh, 0, slot)), first);
+  for (const int64_t rank : materialise(mesh)) {
+    const auto slot = static_cast<int64_t>(of_rank.size());
+    of_rank.emplace_back(rank, slot - on_pending.part(slot));
   }
   std::sort(of_rank.begin(), of_rank.end());
   return of_rank;

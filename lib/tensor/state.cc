@@ -241,6 +241,13 @@ std::vector<Placement> placements_of(const State& state, std::span<const int64_t
   return placements;
 }
 
+State without_single_ranks(State state) {
+  for (auto& order : state.shards)
+    std::erase_if(order, [](const SubAxis& sub_axis) { return sub_axis.size == 1; });
+  std::erase_if(state.partial, [](const PendingSubAxis& p) { return p.sub_axis.size == 1; });
+  return state;
+}
+
 bool is_default_order(const State& state) {
   for (const auto& order : state.shards) {
     if (!std::is_sorted(order.begin(), order.end())) return false;

@@ -87,6 +87,8 @@ struct ShardOrder {
 // Requires has_whole_dims.
 [[nodiscard]] std::vector<Placement> placements_of(const State& state,
                                                    std::span<const int64_t> mesh_shape);
+// Without what it says of mesh dims of one rank: of boxes and contributions the same.
+[[nodiscard]] State without_single_ranks(State state);
 // Whether the mesh dims of every tensor dim ascend.
 [[nodiscard]] bool is_default_order(const State& state);
 // One entry per tensor dim that several mesh dims shard, default order or not. Requires

@@ -12,6 +12,7 @@
 #include "transfer/turns.h"
 
 namespace meshplan {
+
 LevelSet levels_met(const std::vector<GroupShape>& shapes) {
   LevelSet met = 0;
   for (const GroupShape& shape : shapes) {

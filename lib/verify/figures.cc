@@ -282,11 +282,8 @@ Problem check_unmerged_trace(const PlannedRedistribution& redistribution) {
   const std::string& trace = redistribution.trace;
   const std::string& unmerged = redistribution.unmerged_trace;
   const auto ends = [](std::string_view text) {
-    size_t first = text.find("->");
-    const size_t last = text.rfind("->");
-    if (last == std::string_view::npos) return std::pair{text, text};
-    if (first > 0 && text[first - 1] == '-') --first;
-    return std::pair{text.substr(0, first), text.substr(last + 2)};
+    const std::vector<std::string_view> states = texts_of_states(text);
+    return std::pair{states.front(), states.back()};
   };
   if (unmerged != trace && ends(unmerged) != ends(trace))
     return "its unmerged trace starts or ends in another state than its trace: '" + unmerged + "'";

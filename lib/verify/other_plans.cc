@@ -14,28 +14,6 @@
 namespace meshplan::verification {
 namespace {
 
-// What a trace joins by "->" and "-->".
-std::vector<std::string_view> states_in(std::string_view trace) {
-  std::vector<std::string_view> states;
-  while (true) {
-    const size_t arrow = trace.find("->");
-    if (arrow == std::string_view::npos) break;
-    const size_t end = arrow > 0 && trace[arrow - 1] == '-' ? arrow - 1 : arrow;
-    states.push_back(trace.substr(0, end));
-    trace.remove_prefix(arrow + 2);
-  }
-  states.push_back(trace);
-  return states;
-}
-
-// Without what it says of mesh dims of one rank, over which a plan may or may not shard.
-State without_lone_ranks(State state) {
-  for (auto& order : state.shards)
-    std::erase_if(order, [](const SubAxis& sub_axis) { return sub_axis.size == 1; });
-  std::erase_if(state.partial, [](const PendingSubAxis& p) { return p.sub_axis.size == 1; });
-  return state;
-}
-
 // The ends that every plan of a redistribution has.
 class Ends {
  public:
@@ -50,7 +28,8 @@ class Ends {
       return "starts at '" + std::string(states.front()) + "', the source is '" + source + "'";
     if (!same_order && r_.request.any_dst_order) return std::nullopt;
     const auto end = parse_state(states.back(), dst_sizes_, r_.request.tensor.shape.size());
-    if (end && without_lone_ranks(*end) == without_lone_ranks(r_.dst)) return std::nullopt;
+    // Over mesh dims of one rank a plan may shard or not.
+    if (end && without_single_ranks(*end) == without_single_ranks(r_.dst)) return std::nullopt;
     return "ends at '" + std::string(states.back()) + "', the target is '" +
            to_text(r_.dst, dst_sizes_) + "'";
   }
@@ -99,7 +78,7 @@ Problem check_figures_of(const Alternative& other, const PlannedRedistribution& 
   if (its.wire_bytes < totals.lower_bound_bytes)
     return numbers("wire_bytes", its.wire_bytes, "no plan receives less than",
                    totals.lower_bound_bytes);
-  const auto steps = std::ssize(states_in(other.trace)) - 1;
+  const auto steps = std::ssize(texts_of_states(other.trace)) - 1;
   if (its.collectives > 2 * steps)
     return numbers("collectives", its.collectives, "its trace has room for", 2 * steps);
   if (its.collectives == 0 && (ns > 0 || its.wire_bytes > 0))
@@ -120,7 +99,7 @@ Problem check_alternatives(const Plan& plan, const PlannedRedistribution& redist
     const std::string name = "its alternative '" + other.trace + "'";
     if (other.trace == redistribution.trace) return name + " is the plan itself";
     if (!traces.insert(other.trace).second) return name + " is listed twice";
-    const std::vector<std::string_view> states = states_in(other.trace);
+    const std::vector<std::string_view> states = texts_of_states(other.trace);
     if (auto problem = ends.check(states, true)) return name + " " + *problem;
     if (auto problem = check_figures_of(other, redistribution)) return name + ": " + *problem;
     if (request.src_mesh == request.dst_mesh) {
@@ -232,7 +211,7 @@ class FindingCheck {
       if (found.better_wire_bytes == 0 && ns == 0 && found.code < "A0408") return std::nullopt;
       return std::string("its better_trace is empty");
     }
-    if (auto problem = ends_.check(states_in(found.better_trace), found.code == "A0408"))
+    if (auto problem = ends_.check(texts_of_states(found.better_trace), found.code == "A0408"))
       return "its better_trace " + *problem;
     const Totals& totals = r_.totals;
     const int64_t own_ns = ns_of_ps(totals.predicted_ps);
