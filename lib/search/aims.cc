@@ -43,8 +43,9 @@ class Lister {
         room.outers += world_.outer_digits_of(__builtin_ctz(left));
       }
       const Packed packed = world_.pack(base);
-      complete =
-          arrange(base, packed, frozen_digits(0), movable_, room, 0, least_left(base, packed));
+      const int64_t left = least_left(base, packed);
+      if (useful(left, q_.least_latency_ps))
+        complete = arrange(base, packed, frozen_digits(0), movable_, room, 0, left);
       if (!complete) {
         out_.aims.clear();
         out_.keys.clear();

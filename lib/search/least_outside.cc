@@ -6,6 +6,18 @@
 #include "search/work.h"
 
 namespace meshplan {
+namespace {
+
+bool is_pending(const OuterPart& part) { return part.pending != 0 || part.inner_pending != 0; }
+
+// Whether sums that join those of `part`, which takes no time, may lead to `more`.
+bool may_join(const OuterPart& part, const OuterPart& more) {
+  return is_pending(part) && (part.pending & ~more.pending) == 0 &&
+         part.inner_pending <= more.inner_pending &&
+         (part.pending != more.pending || part.inner_pending != more.inner_pending);
+}
+
+}  // namespace
 
 void LeastOutside::clear() {
   parts_.clear();
@@ -70,6 +82,14 @@ void LeastOutside::settle(const PlanProblem& p, PackedWorld& world, const Packed
     left_[i] = {world.outer_step_ps(parts_[i], goal), INT64_MAX};
     if (left_[i].one_ps > 0) open.push_back(i);
   }
+  if (p.joins != 0) {
+    for (const uint32_t i : open) {
+      for (const uint32_t j : open) {
+        if (may_join(parts_[i], parts_[j]))
+          left_[i].one_ps = std::min(left_[i].one_ps, left_[j].one_ps);
+      }
+    }
+  }
   improves = open;
   // Backwards from the target, the nearest class first (Dijkstra).
   while (!open.empty() && !improves.empty()) {
@@ -85,7 +105,9 @@ void LeastOutside::settle(const PlanProblem& p, PackedWorld& world, const Packed
       const uint32_t i = improves[k];
       // What is not known yet takes so long at least.
       const int64_t soonest =
-          saturating_add(least(to), world.least_outer_step_ps(parts_[i].inner_pending));
+          p.joins != 0 && is_pending(parts_[i])
+              ? least(to)
+              : saturating_add(least(to), world.least_outer_step_ps(parts_[i].inner_pending));
       OutsideLeft& left = left_[i];
       const int64_t one = saturating_add(left.one_ps, world.another_step_ps());
       if (ends || std::min(left.several_ps, one) <= soonest ||
@@ -95,8 +117,10 @@ void LeastOutside::settle(const PlanProblem& p, PackedWorld& world, const Packed
         improves.pop_back();
         continue;
       }
-      const int64_t step = world.outer_step_ps(parts_[i], parts_[to]);
-      if (step > 0) left.several_ps = std::min(left.several_ps, saturating_add(step, least(to)));
+      const bool joined = p.joins != 0 && may_join(parts_[i], parts_[to]);
+      const int64_t step = joined ? 0 : world.outer_step_ps(parts_[i], parts_[to]);
+      if (step > 0 || joined)
+        left.several_ps = std::min(left.several_ps, saturating_add(step, least(to)));
       ++k;
     }
   }

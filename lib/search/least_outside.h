@@ -33,7 +33,7 @@ class LeastOutside {
   // way of the states that were added. `before_ps`: what a plan takes at least until there.
   void add(const PackedWorld& world, const Packed& at, int64_t before_ps);
   // Works out what is left; beyond `most_work` (search/work.h) the rest stays as it is but for what
-  // is known. Condition: nothing is pending in the target or made pending on the way.
+  // is known. Condition: nothing is pending in the target.
   void settle(const PlanProblem& p, PackedWorld& world, const Packed& target, int64_t most_ps,
               int64_t most_work);
   // Nothing is said of states that were not added, and before they are settled.

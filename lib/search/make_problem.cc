@@ -298,8 +298,22 @@ class ProblemMaker {
     p_.source_pending = p_.source.pending;
     p_.target.made = static_cast<uint16_t>(p_.target.pending & ~p_.kept);
     p_.target.pending = p_.kept;
+    set_joins();
     for (int d = 0; d < p_.dims; ++d)
       p_.frozen[static_cast<size_t>(d)] = common_prefix(p_.source, p_.target, d);
+  }
+
+  // Beside sums and averages, some of which the target has not.
+  void set_joins() {
+    if ((p_.source.pending & ~p_.kept) == 0 || p_.target.made != 0 || p_.in_rounds) return;
+    for (int i = 0; i < p_.sub_axes; ++i) {
+      const ReduceOp op = p_.source_op[as_index(i)];
+      if ((p_.source.pending >> i & 1) != 0 && op != ReduceOp::sum && op != ReduceOp::avg) return;
+    }
+    p_.joins = static_cast<uint16_t>(p_.all & ~p_.source.pending);
+    for (int i = 0; i < p_.sub_axes; ++i) {
+      if ((p_.joins >> i & 1) != 0) p_.source_op[as_index(i)] = ReduceOp::sum;
+    }
   }
 
   [[nodiscard]] int64_t product_of_sub_axes() const {

@@ -1,6 +1,7 @@
 #include "search/moves.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/int_math.h"
 #include "cost/protocols.h"
@@ -36,6 +37,7 @@ class Mover {
     reductions();
     all_to_alls();
     to_partials();
+    joining_sums();
     p_.work += work_;
     return work_ <= limits_.most_work;
   }
@@ -282,6 +284,17 @@ class Mover {
       }
     }
   }
+  void joining_sums() {
+    each_joining_sum(p_, from_, [&](const SearchState& to, uint16_t sub_axis) {
+      if (useless(to, packed(to), 0)) return;
+      Edge edge;
+      edge.op = Op::to_partial;
+      edge.group = sub_axis;
+      edge.to = to;
+      edge.cost.ps = joining_ps;
+      emit(edge);
+    });
+  }
   // Pending kinds that may not mix never stand side by side.
   [[nodiscard]] bool mixes(int sub_axis) const {
     for (int i = 0; i < p_.sub_axes; ++i) {
@@ -412,6 +425,14 @@ bool collective_moves(const PlanProblem& p, const SearchState& from, std::vector
     if (!is_local(out[i].op)) price_collective(p, from, out[i]);
   }
   return whole;
+}
+
+int64_t drop_joining_ps(std::vector<Edge>& edges) {
+  int64_t dropped = 0;
+  for (Edge& edge : edges) {
+    if (edge.op == Op::to_partial) dropped += std::exchange(edge.cost.ps, 0);
+  }
+  return dropped;
 }
 
 bool local_steps_lead_to_target(const PlanProblem& p, const SearchState& at) {

@@ -2,8 +2,10 @@
 // and what it costs.
 //
 // Not among them, so that a plan without shortcuts may be beaten by one with such steps:
-//     sums made pending where the target has none, to be reduced again:
-//         S(0)P(sum) -> P(sum)P(sum) -> RR, one all_reduce where an all_gather is one step more
+//     sums made where nothing is pending: S(0) -> P(sum) -> R, though an all_reduce takes less than
+//         an all_gather where latencies grow with ranks; what is not summed keeps its bits
+//     sums that join others (PlanProblem::joins) in a bundle, beside other ops than sum and avg, or
+//         where the target has sums of its own; any that save less than joining_ps
 //     sub-axes that neither an end nor a level cuts (make_problem.cc)
 //     exchanges on one mesh that are fetched by all where units and boxes are even (may_go)
 #pragma once
@@ -15,6 +17,16 @@
 #include "search/search.h"
 
 namespace meshplan {
+
+// What a sub-axis whose sum joins others is counted at while plans are compared, though the step is
+// local: nobody wants to read one more step for bytes that take less.
+constexpr int64_t joining_ps = 1'000;
+// Of all of a plan at most.
+[[nodiscard]] inline int64_t most_joining_ps(const PlanProblem& p) {
+  return joining_ps * __builtin_popcount(p.joins);
+}
+// Takes that out of a plan that was found; what it took out.
+int64_t drop_joining_ps(std::vector<Edge>& edges);
 
 // Which moves are of any use.
 struct MoveLimits {
@@ -45,7 +57,7 @@ bool collective_moves(const PlanProblem& p, const SearchState& from, std::vector
 [[nodiscard]] inline bool may_reduce(const PlanProblem& p, const SearchState& at,
                                      uint16_t reduced) {
   if (!p.one_reduction || reduced == 0) return true;
-  return at.pending == p.source_pending && (at.pending & ~p.kept & ~reduced) == 0;
+  return (at.pending & ~p.joins) == p.source_pending && (at.pending & ~p.kept & ~reduced) == 0;
 }
 
 // Whether slices and to_partials alone lead from here to the target (never wrongly false).

@@ -11,6 +11,8 @@ namespace {
 // near the ends; the second where states do not pack.
 constexpr int64_t most_aim_visits = 150'000;
 constexpr int64_t most_slow_aim_visits = 20'000;
+// So many times as many where sums may join others.
+constexpr int64_t joined_aim_visits = 2;
 constexpr int64_t easy_work_of_many = 30'000;
 // How many times the budget a search may take that has no plan yet.
 constexpr int64_t without_plan = 4;
@@ -55,6 +57,7 @@ Search::Search(const PlanProblem& p, const SearchOptions& options)
       world_(work_.world) {
   world_.reset(p);
   aim_visits_ = world_.usable() ? most_aim_visits : most_slow_aim_visits;
+  if (p.joins != 0) aim_visits_ *= joined_aim_visits;
   packed_source_ = world_.pack(p.source);
   packed_target_ = world_.pack(p.target);
   table_.clear();
@@ -346,6 +349,7 @@ Found Search::finish() {
   found.exists = (has_best_ && wanted_) || source_ == goal_;
   if (has_best_) found.edges.assign(best_edges_.begin(), best_edges_.end());
   found.cost = best_;
+  found.cost.ps -= drop_joining_ps(found.edges);
   found.settled = settled_;
   found.work = p_.work - work_before_;
   found.shortcuts = shortcuts_;
@@ -358,16 +362,17 @@ Found Search::finish() {
   } else {
     unpriced_ps_ = std::min(unpriced_ps_, estimated_ps_);
   }
-  const int64_t least_left_out = std::min(exhausted_ ? least_open_ps() : INT64_MAX, unpriced_ps_);
+  const int64_t least_left_out =
+      std::min(exhausted_ ? least_open_ps() : INT64_MAX, unpriced_ps_) - most_joining_ps(p_);
   if (exhausted_ || (has_best_ && unpriced_ps_ < best_.ps))
     found.shortcuts.add(Shortcut::work_budget);
   found.least_ps = least_.ps;
   if (found.shortcuts.none()) {
-    found.least_ps = best_.ps;
+    found.least_ps = found.cost.ps;
   } else if (found.shortcuts == work_alone && !cut_short_) {
     // All that was left out goes on from a state that was still to be taken up, or by an exchange
     // that was not priced.
-    found.least_ps = std::max(found.least_ps, std::min(least_left_out, best_.ps));
+    found.least_ps = std::max(found.least_ps, std::min(least_left_out, found.cost.ps));
   }
   return found;
 }

@@ -17,9 +17,10 @@ constexpr int64_t most_bytes_outside = INT64_MAX >> 20;
 
 bool Search::list_every_aim() {
   const int64_t before = p_.work;
-  const uint16_t open = p_.source.pending;
+  const auto open = static_cast<uint16_t>(p_.source.pending | p_.joins);
   for (uint16_t q = open;; q = static_cast<uint16_t>((q - 1) & open)) {
-    (void)aims(q, 0);
+    // Sums join others alone.
+    if (q == 0 || (q & p_.source.pending) != 0) (void)aims(q, 0);
     if (p_.work - before > options_.work_budget / 2) return false;
     if (q == 0) break;
   }
@@ -60,6 +61,9 @@ void Search::list_sliced(const SearchState& at, NodeTable& sliced) {
       if (!p_.only_even || cuts_evenly(p_, next)) list_sliced(next, sliced);
     }
   }
+  each_joining_sum(p_, at, [&](const SearchState& next, uint16_t /*sub_axis*/) {
+    if (may_hold(next)) list_sliced(next, sliced);
+  });
 }
 
 void Search::take_way(const KnownWay& way) {
@@ -76,6 +80,7 @@ void Search::take_way(const KnownWay& way) {
     for (const Edge& edge : edges) {
       if (edge.to == step.to) relax(from, edge, to);
     }
+    if (!node(to).reached) return;  // what is known by now takes less
     from = to;
   }
 }
@@ -124,7 +129,7 @@ void Search::raise_rests() {
   const int64_t unused = options_.work_budget - (p_.work - work_before_);
   q.most_work = std::min(options_.work_budget / 100 * rests_percent, unused / 100 * unused_percent);
   const Raised raised = raise_left(q, work_.left);
-  least_.ps = std::max(least_.ps, raised.least_ps);
+  least_.ps = std::max(least_.ps, raised.least_ps - most_joining_ps(p_));
   take_way(raised.way);
   for (const LeftState& state : work_.left) {
     SearchNode& n = node(table_.intern(state.at));

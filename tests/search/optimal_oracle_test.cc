@@ -24,11 +24,12 @@ struct Less {
   bool operator()(const SearchState& a, const SearchState& b) const { return std::memcmp(&a, &b, sizeof a) < 0; }
 };
 
-// Least cost from the source to every state, every move tried. `kept`: sub-axes that may be made
-// pending again once they are reduced.
-std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, uint16_t kept) {
+// Least cost from the source to every state, every move tried. `like`: what its plans may make pending on the way is taken from there.
+std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, const PlanProblem& like) {
   p.frozen.fill(0);
-  p.kept = kept;
+  p.kept = like.kept;
+  p.joins = like.joins;
+  p.source_op = like.source_op;
   std::map<SearchState, PlanCost, Less> best;
   auto later = [](const std::pair<PlanCost, SearchState>& a, const std::pair<PlanCost, SearchState>& b) { return a.first > b.first; };
   std::priority_queue<std::pair<PlanCost, SearchState>, std::vector<std::pair<PlanCost, SearchState>>, decltype(later)> open(later);
@@ -45,9 +46,9 @@ std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, uint16_t kept) {
       auto pending = static_cast<uint16_t>(at.pending & ~q);
       auto [list, fresh] = lists.try_emplace(pending);
       if (fresh) {
-        SearchState like;
-        like.pending = pending;
-        all_spreads(p, like, static_cast<uint16_t>(p.all & ~pending), SIZE_MAX, list->second);
+        SearchState base;
+        base.pending = pending;
+        all_spreads(p, base, static_cast<uint16_t>(p.all & ~pending), SIZE_MAX, list->second);
       }
       for (const SearchState& to : list->second) {
         if (to == at) continue;
@@ -70,6 +71,11 @@ std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, uint16_t kept) {
     }
   }
   return best;
+}
+
+// Sub-axes whose sums joined others.
+int64_t joined(const PlanProblem& p, const Found& found) {
+  return std::count_if(found.edges.begin(), found.edges.end(), [&](const Edge& e) { return e.op == Op::to_partial && (e.group & p.joins) != 0; });
 }
 
 struct Tally {
@@ -96,7 +102,7 @@ Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, Group
     request.dst = states[i];
     auto from = make_problem(levels, {&meshes, nullptr, &request, &options}, request, request.dst);
     REQUIRE(from.has_value());
-    std::map<uint16_t, std::map<SearchState, PlanCost, Less>> best_by_kept;
+    std::map<std::pair<uint16_t, uint16_t>, std::map<SearchState, PlanCost, Less>> best_by_sums;
     for (size_t j = i % target_stride; j < states.size(); j += target_stride) {
       bool more_pending = false;
       for (const PendingSubAxis& p : states[j].partial) {
@@ -115,12 +121,12 @@ Tally compare(const std::vector<int64_t>& sizes, const Topology& topology, Group
       CAPTURE(topology.levels.size());
       REQUIRE(found.exists);
       CHECK(to_text(found.shortcuts) == "none");
-      auto [best_entry, fresh] = best_by_kept.try_emplace(problem->kept);
-      if (fresh) best_entry->second = exhaustive(*from, problem->kept);
+      auto [best_entry, fresh] = best_by_sums.try_emplace({problem->kept, problem->joins});
+      if (fresh) best_entry->second = exhaustive(*from, *problem);
       const auto& best = best_entry->second;
       auto known = best.find(problem->target);
       REQUIRE(known != best.end());
-      CHECK(found.cost.ps == known->second.ps);
+      CHECK(found.cost.ps + joining_ps * joined(*problem, found) == known->second.ps);
       CHECK(found.cost.collectives == known->second.collectives);
       CHECK(found.cost.wire_bytes == known->second.wire_bytes);
       // The steps by themselves cost what the search counted.
