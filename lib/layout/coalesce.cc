@@ -1,4 +1,7 @@
-// The canonical form, and the two ways to regroup modes without changing offsets: split and splice.
+// The canonical form, and the two ways to regroup modes without changing offsets: split and splice;
+// and the order of the offsets.
+
+#include <algorithm>
 
 #include "base/int_math.h"
 #include "layout/layout.h"
@@ -21,6 +24,18 @@ Layout coalesce(const Layout& layout) {
     result.modes.push_back(mode);
   }
   return result;
+}
+
+Layout in_ascending_order(const Layout& layout) {
+  Layout sorted = coalesce(layout);
+  std::sort(sorted.modes.begin(), sorted.modes.end(),
+            [](const Mode& a, const Mode& b) { return a.stride > b.stride; });
+  return coalesce(sorted);
+}
+
+bool has_same_offsets(const Layout& a, const Layout& b) {
+  if (a == b) return true;
+  return size(a) == size(b) && in_ascending_order(a) == in_ascending_order(b);
 }
 
 Result<std::vector<Layout>> split_layout(const Layout& layout, const std::vector<int64_t>& sizes) {

@@ -66,6 +66,13 @@ struct Layout {
 // check_sorted).
 [[nodiscard]] bool is_sorted(const Layout& layout);
 
+// The canonical layout of the same offsets with the strides descending. Law: offsets of the result
+// are those of L sorted, for an orthogonal L, as all layouts are whose copies tile a world.
+[[nodiscard]] Layout in_ascending_order(const Layout& layout);
+// Whether layouts whose copies tile a world have the same offsets, in whatever order: communicators
+// of them join the same ranks.
+[[nodiscard]] bool has_same_offsets(const Layout& a, const Layout& b);
+
 // The concatenated modes of `parts`; make_layout checks that they fit in 64 bits. Law:
 // offset_at(join, i * size(b) + j) = offset_at(a, i) + offset_at(b, j).
 [[nodiscard]] Layout join_layouts(const std::vector<Layout>& parts);

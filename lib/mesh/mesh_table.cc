@@ -354,6 +354,13 @@ Status declare_flatten(MeshTable& table, std::string_view of, const std::vector<
   if (!picked) return picked.error();
   const auto ordered = check_order(**base, *picked, "flatten");
   if (!ordered) return ordered.error();
+  return declare_listed(table, of, dims, std::move(name));
+}
+
+Status declare_listed(MeshTable& table, std::string_view of, const std::vector<std::string>& dims,
+                      std::string name) {
+  const auto base = operand(table, of);
+  if (!base) return base.error();
   auto flatten = new_flatten(table, **base, dims, std::move(name), {});
   if (!flatten) return flatten.error();
   if (*flatten) add_in_universe(table.flattens, std::move(**flatten));
@@ -374,11 +381,13 @@ const Flatten* find_flatten(const MeshTable& table, const Mesh& mesh,
 std::optional<Flatten> find_native_flatten(const MeshTable& table, const Mesh& mesh,
                                            const std::vector<size_t>& dims) {
   if (const Flatten* declared = find_flatten(table, mesh, dims)) return *declared;
+  const Layout layout = group_layout(mesh, dims);
+  for (const Flatten& flatten : table.flattens) {
+    if (flatten.universe == mesh.universe && has_same_offsets(flatten.layout, layout))
+      return flatten;
+  }
   const Mesh& root = root_of(table, mesh);
-  if (root.dims.size() != 1) return std::nullopt;
-  std::vector<size_t> ordered = dims;
-  std::sort(ordered.begin(), ordered.end());
-  if (group_layout(mesh, ordered) != root.dims[0].layout) return std::nullopt;
+  if (root.dims.size() != 1 || !has_same_offsets(root.dims[0].layout, layout)) return std::nullopt;
   return Flatten{root.dims[0].name,   {root.dims[0].name},        root.name,
                  root.dims[0].layout, root.dims[0].group_options, root.universe};
 }

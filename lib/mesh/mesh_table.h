@@ -11,8 +11,9 @@
 // group of all ranks of both universes, since no mesh holds both of its ends.
 //
 // A flatten is found by its layout, not by its name or by the view that declared it: dims dp and tp
-// of any mesh are declared flattened if some flatten (or, for a root of one dim under the native
-// rules, the root itself) has the layout of dp and tp together.
+// of any mesh are declared flattened if some flatten has the layout of dp and tp together. Under
+// the native rules the order of its ranks does not matter, tp and dp serve too, and a root of one
+// dim is such a flatten.
 #pragma once
 
 #include <memory>
@@ -26,7 +27,7 @@
 
 namespace meshplan {
 
-// One declared flattened dim. `dims` are the flattened dims, in mesh order.
+// One declared flattened dim. `dims` are the flattened dims, in the order of its ranks.
 struct Flatten {
   std::string name;
   std::vector<std::string> dims;
@@ -94,14 +95,18 @@ using Universes = std::span<const std::shared_ptr<const Universe>>;
 // adding a mesh.
 [[nodiscard]] Status declare_flatten(MeshTable& table, std::string_view of,
                                      const std::vector<std::string>& dims, std::string name = {});
+// The same of dims in any order, as add_flatten declares them.
+[[nodiscard]] Status declare_listed(MeshTable& table, std::string_view of,
+                                    const std::vector<std::string>& dims, std::string name = {});
 
 // The flatten declared in the mesh's universe of these dims, in any order: its layout equals
-// group_layout of the dims in mesh order.
+// group_layout of the dims in mesh order, as PyTorch looks for it.
 [[nodiscard]] const Flatten* find_flatten(const MeshTable& table, const Mesh& mesh,
                                           const std::vector<size_t>& dims);
-// The same under the native rules, where a root of one dim is the flatten of every view that covers
-// the world: dims that together are the whole world count as declared, under the name of the root's
-// dim.
+// The same under the native rules, which place every chunk by the ranks of its group: a flatten of
+// the dims in another order serves, one in mesh order before it. A root of one dim is the flatten
+// of every view that covers the world: dims that together are the whole world count as declared,
+// under the name of the root's dim.
 [[nodiscard]] std::optional<Flatten> find_native_flatten(const MeshTable& table, const Mesh& mesh,
                                                          const std::vector<size_t>& dims);
 

@@ -72,7 +72,7 @@ std::optional<DimSet> FlattenPrices::on_mesh(const FlattenCandidate& candidate, 
   if (from.universe != to.universe) return std::nullopt;
   const Layout layout = group_layout(from, candidate.dims);
   for (DimSet& set : sets_of_dims(to)) {
-    if (group_layout(to, set) == layout) return std::move(set);
+    if (has_same_offsets(group_layout(to, set), layout)) return std::move(set);
   }
   return std::nullopt;
 }
@@ -326,7 +326,7 @@ const Step* FlattenPrices::step_on(size_t question, const FlattenedPlan& plan,
     if (!runs_on_group(step)) continue;
     const Mesh& its = mesh_of(questions_[question], step);
     if (its.universe == mesh.universe &&
-        group_layout(its, dims_of(step)) == group_layout(mesh, on.dims))
+        has_same_offsets(group_layout(its, dims_of(step)), group_layout(mesh, on.dims)))
       return &step;
   }
   return nullptr;

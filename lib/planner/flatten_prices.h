@@ -4,7 +4,7 @@
 //     P(sum) x 3 -> R   30 us     20 us      20 us      20 us
 //
 // A set counts wherever its ranks are: on every mesh of its universe of which some dims have the
-// same layout, and across meshes.
+// same ranks, in whatever order, and across meshes.
 #pragma once
 
 #include <cstdint>

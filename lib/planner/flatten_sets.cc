@@ -47,7 +47,7 @@ std::optional<std::string> declare_set(MeshTable& meshes, const std::string& mes
   std::string name = join(dims, "_");
   constexpr size_t tries = 100;
   for (size_t i = 0; i < tries; ++i, name += "_") {
-    if (declare_flatten(meshes, mesh, dims, name)) return name;
+    if (declare_listed(meshes, mesh, dims, name)) return name;
   }
   return std::nullopt;
 }

@@ -23,8 +23,8 @@ using DimSet = std::vector<size_t>;
 // Those of them that can be declared and are not.
 [[nodiscard]] std::vector<DimSet> undeclared_sets(const MeshTable& meshes, const Mesh& mesh);
 
-// Declares dims flattened under their names, with "_" behind them where another set has that name.
-// Returns the name; none: no flatten can be declared of these dims as they lie.
+// Declares dims flattened, in the order given, under their names, with "_" behind them where
+// another set has that name. Returns the name; none: no name is free.
 std::optional<std::string> declare_set(MeshTable& meshes, const std::string& mesh,
                                        const std::vector<std::string>& dims);
 std::optional<std::string> declare_set(MeshTable& meshes, const Mesh& mesh, const DimSet& set);

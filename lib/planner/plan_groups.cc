@@ -71,18 +71,22 @@ void PlanGroups::learn(Known known, const std::string& name) {
   known_.push_back(std::move(known));
 }
 
-const PlanGroup& PlanGroups::group_of(const Mesh& mesh, const Step& step) {
+const PlanGroup& PlanGroups::group_of(const Mesh& mesh, const Step& step, Rules rules) {
   const Layout layout = sub_axes_layout(mesh, step.mesh_dims);
   const bool single = step.mesh_dims.size() == 1;
+  const bool any_order = !single && rules == Rules::native;
   auto find = [&]() -> const PlanGroup* {
+    const Known* reordered = nullptr;
     for (const Known& k : known_) {
+      if (k.universe != mesh.universe) continue;
       // A mesh dim's own options decide between groups of one layout; a flatten is found by layout
-      // alone.
-      if (k.universe != mesh.universe || k.group.layout != layout) continue;
+      // alone, and then by its ranks.
       if (single && k.options != mesh.dims[step.mesh_dims[0].mesh_dim].group_options) continue;
-      return &k.group;
+      if (k.group.layout == layout) return &k.group;
+      if (any_order && reordered == nullptr && has_same_offsets(k.group.layout, layout))
+        reordered = &k;
     }
-    return nullptr;
+    return reordered == nullptr ? nullptr : &reordered->group;
   };
   if (const PlanGroup* group = find()) return *group;
   PlanGroup group{"", mesh.name, {}, layout};
@@ -136,8 +140,8 @@ void PlanGroups::name_groups(PlannedRedistribution& redistribution) {
     const int64_t ranks = product_of_sizes(step.mesh_dims);
     const bool on_mesh = row_of(step.op).scope == OpScope::mesh;
     if (ranks == 1 && !on_mesh) continue;
-    const PlanGroup& group =
-        on_mesh ? exchange_group(redistribution.request, on, *mesh) : group_of(on, step);
+    const PlanGroup& group = on_mesh ? exchange_group(redistribution.request, on, *mesh)
+                                     : group_of(on, step, redistribution.rules);
     step.group = group.id;
     used_.emplace(group.id, group);
   }

@@ -8,7 +8,10 @@
 //
 // A group is its universe, its ranks' layout and its group options: views of one world that have
 // the same dim share one group, under the name declared first. Two groups that would share a name
-// are told apart by their mesh ("sparse.ep"). Groups of one rank are none: their steps name none.
+// are told apart by their mesh ("sparse.ep"). Under the native rules a step on several mesh dims
+// takes a group of their ranks in another order where none has theirs, as a flatten of tp and dp:
+// it is placed by the ranks of its communicator, in whatever order these are. Groups of one rank
+// are none: their steps name none.
 // An exchange between two universes has the group of all their ranks, "train+serve".
 #pragma once
 
@@ -42,7 +45,7 @@ class PlanGroups {
   // `known.group` has no id yet.
   [[nodiscard]] std::string unused_id(const std::string& name, const Known& known) const;
   void learn(Known known, const std::string& name);
-  const PlanGroup& group_of(const Mesh& mesh, const Step& step);
+  const PlanGroup& group_of(const Mesh& mesh, const Step& step, Rules rules);
   // Of an exchange of the request from a state on mesh `from` to one on `to`.
   const PlanGroup& exchange_group(const Request& request, const Mesh& from, const Mesh& to);
   const PlanGroup& joined_group(const Mesh& a, const Mesh& b);

@@ -84,9 +84,10 @@ std::string torch_obstacle(const MeshTable& meshes, const Mesh& mesh, const Tens
   std::vector<size_t> positions;
   positions.reserve(changed.size());
   for (const int32_t dim : changed) positions.push_back(static_cast<size_t>(dim));
-  if (find_flatten(meshes, mesh, positions) == nullptr)
-    return "one step for " + quoted_dims(mesh, changed) + " needs them flattened";
-  return "";
+  if (find_flatten(meshes, mesh, positions) != nullptr) return "";
+  const bool other_way = find_native_flatten(meshes, mesh, positions).has_value();
+  return "one step for " + quoted_dims(mesh, changed) + " needs them flattened" +
+         (other_way ? " in this order" : "");
 }
 
 }  // namespace meshplan

@@ -213,7 +213,7 @@ int64_t ranks_of_group(const Step& step) {
   return ranks;
 }
 
-Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* from,
+Problem check_group(const Plan& plan, Rules rules, const Mesh& mesh, const Mesh* from,
                     std::span<const int64_t> mesh_shape, const Step& step) {
   if (is_alone(step.op) || (step.op != Op::exchange && ranks_of_group(step) == 1)) {
     if (step.group.empty()) return std::nullopt;
@@ -246,6 +246,9 @@ Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* from,
   }
   const auto layout = layout_of(mesh, mesh_shape, step.mesh_dims);
   if (!layout) return layout.error().message;
+  const bool any_order =
+      rules == Rules::native && step.op != Op::exchange && step.mesh_dims.size() > 1;
+  if (any_order && has_same_offsets(found->layout, *layout)) return std::nullopt;
   return "group '" + step.group + "' has layout " + to_text(found->layout) +
          " where the ranks of mesh_dims have " + to_text(*layout);
 }

@@ -22,10 +22,11 @@ namespace meshplan::verification {
 [[nodiscard]] int64_t ranks_of_group(const Step& step);
 
 // A communicating step runs on the group of its mesh_dims: one of the plan's, with their layout. A
-// local step, and a collective of one rank, name none. `from`: where the redistribution crosses
-// meshes, the one of the state before. An exchange of it may run on the root's ranks, too, and
-// between two universes runs on the group of both.
-[[nodiscard]] Problem check_group(const Plan& plan, const Mesh& mesh, const Mesh* from,
+// local step, and a collective of one rank, name none. Under the native rules a collective on
+// several mesh dims may run on their ranks in another order. `from`: where the redistribution
+// crosses meshes, the one of the state before. An exchange of it may run on the root's ranks, too,
+// and between two universes runs on the group of both.
+[[nodiscard]] Problem check_group(const Plan& plan, Rules rules, const Mesh& mesh, const Mesh* from,
                                   std::span<const int64_t> mesh_shape, const Step& step);
 
 // src, dst and tensor_dim, or moves, say what the digits do: one src and dst (and the tensor dim,

@@ -201,7 +201,8 @@ class StepWalk {
     Problem problem = crossing ? verification::check_crossing(src_shape_, dst_shape_, shape.size(),
                                                               *before_, step)
                                : verification::check_step(mesh, sizes, shape, *before_, step);
-    if (!problem) problem = verification::check_group(plan_, mesh, from, sizes, step);
+    if (!problem)
+      problem = verification::check_group(plan_, redistribution_.rules, mesh, from, sizes, step);
     if (!problem && step.phases > 1 && plan_.topology.levels.size() < 2)
       problem = "two phases on a topology of one level";
     if (!problem && step.far_64ths > 0 && plan_.topology.levels.size() < 2)

@@ -28,12 +28,13 @@ int64_t unmerged_steps_of(const PlannedRedistribution& redistribution, Op op) {
   return count;
 }
 
-bool is_flattened(const Plan& plan, const Warning& warning) {
+bool is_flattened(const Plan& plan, Rules rules, const Warning& warning) {
   const auto index = find_mesh(plan.meshes, warning.mesh);
   if (!index) return false;
   const Mesh& mesh = plan.meshes.meshes[*index];
   std::vector<size_t> dims;
   for (const std::string& dim : warning.dims) dims.push_back(find_dim(mesh, dim).value_or(0));
+  if (rules == Rules::native) return find_native_flatten(plan.meshes, mesh, dims).has_value();
   return find_flatten(plan.meshes, mesh, dims) != nullptr;
 }
 
@@ -141,7 +142,8 @@ Problem check_savings(const Plan& plan, const PlannedRedistribution& redistribut
     const std::string name =
         std::string("its warning ") + to_text(warning.kind) + " over " + join(warning.dims, ", ");
     if (warning.kind == WarningKind::missing_flatten) {
-      if (is_flattened(plan, warning)) return name + ": these dims are flattened already";
+      if (is_flattened(plan, redistribution.rules, warning))
+        return name + ": these dims are flattened already";
     } else if (warning.saves_ps != 0 || warning.saves_collectives != 0) {
       return name + numbers(": saves_ns", floor_ns_of_ps(warning.saves_ps),
                             "nothing is saved without a flatten, so it should be", 0);

@@ -2,6 +2,8 @@
 // operation must also be right where it refuses: then no right answer exists.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "layout/layout.h"
@@ -55,6 +57,28 @@ TEST_CASE("offsets, offset_at, size and cosize agree") {
   };
   for_each_layout_up_to(3, few_strides, check);
   for_each_tiling_up_to(4, false, [&](const Layout& layout, int64_t) { check(layout); });
+}
+
+TEST_CASE("in_ascending_order and has_same_offsets") {
+  Law ascending("offsets(in_ascending_order(L)) == offsets(L), sorted");
+  Law canonical("in_ascending_order(L) is canonical");
+  std::map<std::vector<int64_t>, Layout> known;  // by sorted offsets
+  Law equal("layouts of the same offsets have them");
+  for_each_tiling_up_to(3, true, [&](const Layout& layout, int64_t) {
+    const std::vector<int64_t> all = offsets(layout);
+    std::vector<int64_t> sorted = all;
+    std::sort(sorted.begin(), sorted.end());
+    const Layout result = in_ascending_order(layout);
+    ascending.hold(offsets(result) == sorted, layout, "-> " + to_text(result));
+    canonical.hold(coalesce(result) == result, layout, "-> " + to_text(result));
+    const Layout& first = known.emplace(sorted, layout).first->second;
+    equal.hold(has_same_offsets(first, layout) && has_same_offsets(layout, first), layout, "and " + to_text(first));
+  });
+  Law other("layouts of other offsets do not");
+  for (const auto& [left_offsets, left] : known) {
+    for (const auto& [right_offsets, right] : known)
+      other.hold(has_same_offsets(left, right) == (left_offsets == right_offsets), left, to_text(right));
+  }
 }
 
 TEST_CASE("coalesce") {

@@ -138,6 +138,50 @@ TEST_CASE("a flatten of a concatenated mesh has the ranks of its dims in their o
   CHECK(materialise(table.meshes[4]) == std::vector<int64_t>{0, 1, 2, 3, 12, 13, 14, 15});
 }
 
+TEST_CASE("a flatten in another order is PyTorch's only by its own, and the native rules' all the same") {
+  MeshTable table = world();
+  const std::vector<size_t> pp_tp{0, 2};
+  REQUIRE(add_flatten(table, "", "root", {"tp", "pp"}).ok());
+  CHECK(to_text(table.flattens[0].layout) == "(4,2):(1,12)");
+  CHECK(find_flatten(table, table.meshes[0], pp_tp) == nullptr);
+  REQUIRE(find_native_flatten(table, table.meshes[0], pp_tp));
+  CHECK(find_native_flatten(table, table.meshes[0], pp_tp)->name == "tp_pp");
+  // Where the mesh has the dims in that order, it is PyTorch's, too.
+  REQUIRE(add_transpose(table, "turned", "root", {"tp", "dp", "pp"}).ok());
+  CHECK(find_flatten(table, table.meshes.back(), pp_tp) == &table.flattens[0]);
+  // No more ranks and no fewer, and no others of as many.
+  CHECK_FALSE(find_native_flatten(table, table.meshes[0], {0, 1}));
+  CHECK_FALSE(find_native_flatten(table, table.meshes[0], {1, 2}));
+  CHECK_FALSE(find_native_flatten(table, table.meshes[0], {0, 1, 2}));
+  // One in mesh order comes first, though declared later.
+  REQUIRE(declare_flatten(table, "root", {"pp", "tp"}, "in_order").ok());
+  CHECK(find_native_flatten(table, table.meshes[0], pp_tp)->name == "in_order");
+  // One of another universe does not count.
+  REQUIRE(add_root(table, "other", 24, {}, {{"pp", 2}, {"dp", 3}, {"tp", 4}}).ok());
+  CHECK_FALSE(find_native_flatten(table, table.meshes.back(), pp_tp));
+}
+
+TEST_CASE("a root of one dim is the native rules' flatten of a view that covers it in any order") {
+  MeshTable table;
+  REQUIRE(add_root(table, "all", 8, {}, {{"all", 8}}).ok());
+  REQUIRE(add_unflatten(table, "v", "all", "all", {2, 4}, {"a", "b"}).ok());
+  REQUIRE(add_transpose(table, "t", "v", {"b", "a"}).ok());
+  REQUIRE(find_native_flatten(table, table.meshes.back(), {0, 1}));
+  CHECK(find_native_flatten(table, table.meshes.back(), {0, 1})->name == "all");
+  CHECK(find_flatten(table, table.meshes.back(), {0, 1}) == nullptr);
+}
+
+TEST_CASE("declare_listed takes dims in any order, as add_flatten does") {
+  MeshTable table = world();
+  REQUIRE(declare_listed(table, "root", {"tp", "pp"}).ok());
+  CHECK(table.meshes.size() == 1);
+  REQUIRE(table.flattens.size() == 1);
+  CHECK(table.flattens[0].dims == std::vector<std::string>{"tp", "pp"});
+  CHECK(to_text(table.flattens[0].layout) == "(4,2):(1,12)");
+  CHECK_FALSE(declare_listed(table, "root", {"tp", "dp"}, "tp_pp").ok());
+  CHECK_FALSE(declare_listed(table, "root", {"tp", "tp"}).ok());
+}
+
 TEST_CASE("unflattens") {
   MeshTable table = world();
   CHECK(message(add_unflatten(table, "u", "root", "tp", {2, 3}, {"a", "b"})) ==

@@ -24,7 +24,7 @@ Plan plan_of(const Sketch& sketch) {
   int64_t world = 1;
   for (const int64_t size : sketch.mesh) world *= size;
   REQUIRE(add_root(plan.meshes, "mesh", world, {}, dims).ok());
-  for (const auto& flat : sketch.flattened) REQUIRE(declare_flatten(plan.meshes, "mesh", flat).ok());
+  for (const auto& flat : sketch.flattened) REQUIRE(declare_listed(plan.meshes, "mesh", flat).ok());
   PlannedRedistribution planned;
   planned.request.id = "w.grad";
   planned.request.tensor = {sketch.shape, DType::float32};
@@ -113,7 +113,10 @@ TEST_CASE("a merged step without its flatten becomes a call a mesh dim, the last
   REQUIRE(first != std::string::npos);
   REQUIRE(second != std::string::npos);
   CHECK(first < second);
-  CHECK(has(text, "needs them flattened"));
+  CHECK(has(text, "needs them flattened\n"));
+  // PyTorch looks for a flatten in mesh order, others do not.
+  CHECK(has(render_torch(plan_of({"P(sum)P(sum)", {{Op::all_reduce, "RR"}}, {16, 16}, {2, 4}, {{"b", "a"}}})),
+            "one step for [\"a\", \"b\"] needs them flattened in this order\n"));
 }
 
 TEST_CASE("a replica becomes partial by hand") {
