@@ -5,6 +5,7 @@
 import itertools
 
 import figures
+import groups
 from meaning import (Complaint, DTYPE_BYTES, Part, box_of, count_of, held, meshes_of,
                      state_of_request, state_of_text)
 from replay import (World, sub_axes_of, check_counts, check_reduction, groups_by, move_in_groups,
@@ -197,9 +198,17 @@ def check_redistribution(spec_red, red, meshes, levels, seed):
     return steps
 
 
+def check_groups(declared, plan, red, steps):
+    for number, seen in enumerate(steps):
+        if seen.groups:
+            where = f"{red['id']} step {number} ({seen.step['op']})"
+            groups.check_step(declared, plan, red, seen, parts_of(seen.step["mesh_dims"], seen.before.state.mesh), where)
+    groups.check_warnings(declared, red, red["id"])
+
+
 def check_plan(spec, plan):
     """Complaints about a plan of a spec: one a redistribution at most, and one of the totals."""
-    meshes = meshes_of(spec)
+    meshes, declared = meshes_of(spec), groups.Declared(spec)
     levels = levels_of(plan["topology"])
     complaints, full, counted = [], {}, {}
     specs = {r["id"]: r for r in spec["redistributions"]}
@@ -211,6 +220,7 @@ def check_plan(spec, plan):
                 raise Complaint("count", f"{red['id']}: count {red['count']} is not the spec's")
             steps = check_redistribution(spec_red, full[red["id"]], meshes, levels, number)
             counted[red["id"]] = figures.check_steps(plan, full[red["id"]], steps)
+            check_groups(declared, plan, full[red["id"]], steps)
         except Complaint as complaint:
             complaints.append((red["id"], complaint.kind, str(complaint)))
     try:

@@ -12,6 +12,7 @@ MOST_RANKS = 96
 MOST_ELEMENTS = 1500
 FIVE_DIMS_ONE_IN = 32  # seeds
 OTHER_UNIVERSES_ONE_IN = 2  # of those where they are possible
+TURNED_ONE_IN = 8  # seeds: dims flattened in an order that need not be the mesh's
 MOST_RANKS_OF_FIVE = 32
 
 
@@ -82,11 +83,7 @@ class Universe:
         elif kind == "flatten":
             kept = [d for d in dims if rng.random() < 0.7]
             if len(kept) > 1 and descending(kept):
-                offsets = [0]
-                for d in kept:
-                    offsets = [a + b for a in offsets for b in d[1]]
-                self.made({"name": name, "of": of, "flatten": [d[0] for d in kept], "dim": name + "f"},
-                          [(name + "f", offsets)])
+                self.add_flatten(name, of, kept)
         elif kind == "unflatten":
             at = rng.randrange(len(dims))
             size = len(dims[at][1])
@@ -108,6 +105,21 @@ class Universe:
                     and len(positions) == math.prod(len(d[1]) for d in both) and max(positions) < self.world):
                 self.made({"name": name, "concatenate": [a, b]}, both)
 
+    def add_flatten(self, name, of, dims):
+        offsets = [0]
+        for d in dims:
+            offsets = [a + b for a in offsets for b in d[1]]
+        self.made({"name": name, "of": of, "flatten": [d[0] for d in dims], "dim": name + "f"},
+                  [(name + "f", offsets)])
+
+    def add_turned_flatten(self, name):
+        """Of some dims of a view, in any order."""
+        of = self.rng.choice([of for of, dims in self.views.items() if len(dims) > 1] or [None])
+        if of is not None:
+            kept = list(self.views[of])
+            self.rng.shuffle(kept)
+            self.add_flatten(name, of, kept[:self.rng.randrange(2, len(kept) + 1)])
+
     def made(self, operation, dims):
         self.operations.append(operation)
         self.views[operation["name"]] = dims
@@ -127,16 +139,18 @@ def in_simple_form(rng, universe):
     return {"mesh": mesh}
 
 
-def universe_of(rng, five):
+def universe_of(rng, five, turned):
     """(the mesh part of a spec, its universe)."""
     sizes = sizes_of(rng, five)
     ranks = global_ranks(rng, math.prod(sizes))
-    if rng.random() < 0.45:
+    if rng.random() < 0.45 and not turned:
         universe = Universe(rng, "mesh", "abcde", sizes, ranks)
         return in_simple_form(rng, universe), universe
     universe = Universe(rng, "w", "abcde", sizes, ranks)
     for number in range(rng.choice([0, 1, 2, 3, 4])):
         universe.add_view(f"v{number}")
+    for number in range(rng.choice([1, 1, 2]) if turned else 0):
+        universe.add_turned_flatten(f"flat{number}")
     return {"meshes": universe.operations}, universe
 
 
@@ -372,7 +386,7 @@ def topology_of(rng):
 
 def spec_of(seed):
     rng = random.Random(seed)
-    part, universe = universe_of(rng, seed % FIVE_DIMS_ONE_IN == FIVE_DIMS_ONE_IN - 1)
+    part, universe = universe_of(rng, seed % FIVE_DIMS_ONE_IN == FIVE_DIMS_ONE_IN - 1, seed % TURNED_ONE_IN == 0)
     planner = rng.choice(["optimal"] * 6 + ["greedy", "graph"])
     options = {}
     if planner != "optimal" or rng.random() < 0.2:

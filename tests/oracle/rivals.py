@@ -2,7 +2,7 @@
 
 Its rivals, under the same topology, groups and memory limit: greedy, graph under two cost models,
 its own alternatives, and itself with less freedom. A plan that says by its gap that it is not proven
-may be dearer by no more than the gap.
+may be dearer by no more than the gap. In whatever order flattens list their dims, it takes the same.
 """
 import ask
 from meaning import count_of, held, meshes_of, state_of_request, state_of_text
@@ -69,6 +69,36 @@ def compare(meshplan, spec, options, others):
     return found
 
 
+def turned_round(spec):
+    """The spec with the dims of its flattens in reverse, without the redistributions on one of them;
+    None where it has no flatten, or views of one."""
+    turned, operations = set(), []
+    for op in spec.get("meshes", []):
+        if turned & {op.get("of"), *op.get("concatenate", [])}:
+            return None
+        if "flatten" in op:
+            turned.add(op.get("name") or op.get("dim") or "_".join(op["flatten"]))
+            op = dict(op, flatten=op["flatten"][::-1])
+        operations.append(op)
+    left = [red for red in spec["redistributions"]
+            if not turned & {red.get(key) for key in ("mesh", "src_mesh", "dst_mesh")}]
+    return dict(spec, meshes=operations, redistributions=left) if turned and left else None
+
+
+def findings_of_turned(meshplan, spec):
+    """What a plan takes does not depend on the order in which flattens list their dims."""
+    other = turned_round(spec)
+    if other is None:
+        return []
+    found, plans = planned(meshplan, dict(spec, redistributions=other["redistributions"]), {"planner": "optimal"}, ())
+    trouble, turned = planned(meshplan, other, {"planner": "optimal"}, ())
+    for key in {*plans, *turned}:
+        totals = [p[key]["totals"] if key in p else None for p in (plans, turned)]
+        if totals[0] != totals[1]:
+            found.append(("turned", key, f"{key}: with the dims of its flattens in reverse {totals[1]}, else {totals[0]}"))
+    return found + trouble
+
+
 def findings_of(meshplan, spec):
     asked = spec.get("options", {})
     limit = asked.get("max_memory_bytes", 0)
@@ -79,4 +109,5 @@ def findings_of(meshplan, spec):
         found += compare(meshplan, spec, {}, RULES + narrow)
         narrow.append(("the plan under the memory limit",
                        {"planner": "optimal", "max_memory_bytes": limit}, ()))
+    found += findings_of_turned(meshplan, spec)
     return found + compare(meshplan, spec, {"max_memory_bytes": -1}, RULES + narrow)
