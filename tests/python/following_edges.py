@@ -1,5 +1,5 @@
 """What following_test.py runs on 4 processes of the edges of meshplan.follow: beside a program's own messages and threads, in a recording, on
-shards that are still on their way, and on strided ones. `plan_of` is its: a plan of (id, shape, source, target) in float32 on dp 2 x tp 2.
+shards that are still on their way, on strided ones, and on groups in another order (8 processes). `plan_of` is its: a plan of (id, shape, source, target) in float32 on dp 2 x tp 2.
 """
 import ranks_world
 
@@ -127,3 +127,42 @@ def strided(rank):
         assert torch.equal(again, out) and followed_grad.placements == grad.placements
         assert torch.equal(followed_grad.full_tensor(), grad.full_tensor()), f"{op}: {followed_grad.full_tensor()}, {grad.full_tensor()}"
     return True
+
+
+def turned(rank, collectives_only):
+    """On 8 processes, a flatten of dims in another order than the mesh's: its process groups are found, whether PyTorch sorts their ranks or keeps the
+    flatten's order, and shards are where PyTorch would have them."""
+    import inspect
+    import json
+    import meshplan
+    import torch
+    from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+    from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+    mesh = init_device_mesh(ranks_world.device(), (2, 2, 2), mesh_dim_names=("c", "a", "b"))
+    other_way = torch.arange(8, device="cpu").view(2, 2, 2).transpose(1, 2)
+    keeps = {"preserve_rank_order": True} if "preserve_rank_order" in inspect.signature(DeviceMesh.__init__).parameters else {}
+    flat = DeviceMesh(ranks_world.device(), other_way, mesh_dim_names=("c", "b", "a"), **keeps)["b", "a"]._flatten("b_a").get_group()
+    four = tuple(range(4)) if rank < 4 else tuple(range(4, 8))
+    listed = tuple(torch.distributed.get_process_group_ranks(flat))
+    assert sorted(listed) == list(four) and (listed == four) != bool(keeps), f"a group of {listed}"
+    to = {"R": Replicate(), "S(0)": Shard(0), "P(sum)": Partial()}
+    moves = [("reduce", ["R", "P(sum)", "P(sum)"], ["R", "R", "R"]), ("gather", ["R", "S(0)", "S(0)"], ["R", "R", "R"]),
+             ("scatter", ["R", "P(sum)", "P(sum)"], ["R", "S(0)", "S(0)"])]
+    rows = [{"id": f"{name} {extent}", "mesh": "m", "tensor": {"shape": [extent, 6], "dtype": "float32"}, "src": src, "dst": dst}
+            for name, src, dst in moves for extent in (16, 7, 3)]
+    plan = meshplan.plan({"schema": "meshplan/spec/1", "topology": collectives_only, "redistributions": rows, "meshes": [
+        {"name": "m", "world": 8, "dims": [{"name": n, "size": 2} for n in "cab"]}, {"name": "b_a", "of": "m", "flatten": ["b", "a"]}]})
+    steps = [step for r in json.loads(plan)["redistributions"] for step in r["steps"]]
+    ops = sorted({step["op"] for step in steps if step["group"] == "b_a"})
+    assert ops == ["all_gather", "all_reduce", "reduce_scatter"] and all(step["group"] in ("b_a", "") for step in steps), steps
+    with meshplan.follow(plan) as followed:
+        for row in rows:
+            src, dst = ([to[p] for p in row[side]] for side in ("src", "dst"))
+            whole = torch.arange(6.0 * row["tensor"]["shape"][0]).view(row["tensor"]["shape"])
+            sums = "P(sum)" in row["src"]
+            x = DTensor.from_local(whole * (rank % 4 + 1), mesh, src, run_check=False) if sums else distribute_tensor(whole, mesh, src)
+            wanted = distribute_tensor(whole * 10 if sums else whole, mesh, dst)
+            assert torch.equal(x.redistribute(mesh, dst).to_local(), wanted.to_local()), row["id"]
+    assert followed.summary.followed == len(rows), str(followed)
+    assert followed.groups[four] is flat, "the flatten's own process group"
+    return listed

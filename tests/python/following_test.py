@@ -3,7 +3,7 @@
 processes, eager and compiled, with losses and norms to the last digit (of NCCL but for the order of sums); what is refused, what is left to
 PyTorch, and that nothing stays replaced. Needs PyTorch; exits with 77 and says so where it is missing.
 
-usage: following_test.py [--only PART,PART]     parts: train4 train8 compiled pipelined behaviour single beside recorded arriving strided failing dying timed
+usage: following_test.py [--only PART,PART]     parts: train4 train8 compiled pipelined behaviour single beside recorded arriving strided turned failing dying timed
 """
 import json
 import pathlib
@@ -408,6 +408,7 @@ PARTS = {"train4": lambda: trained(4), "train8": lambda: trained(8),
          "behaviour": lambda: held(behaviour), "single": lambda: held(single), "failing": lambda: held(failing), "dying": rank_gone,
          "recorded": lambda: held(edges.recorded, plan_of), "arriving": lambda: held(edges.arriving, plan_of),
          "strided": lambda: held(edges.strided),
+         "turned": lambda: f"turned, on groups of {ranks_world.on_ranks(8, edges.turned, oracle.COLLECTIVES_ONLY)[::4]}",
          "beside": lambda: "beside: not on NCCL, which has no tags" if ranks_world.ON_GPU else held(edges.beside, plan_of),
          "timed": timed}
 
