@@ -10,6 +10,7 @@ import time
 import unittest.mock
 
 import ranks_world
+import resharding_edges as edges
 
 WORLD = 8
 
@@ -309,39 +310,6 @@ def single(on):
         check(before, after, wholes, ends, plan=meshplan.plan(spec))
 
 
-def disagreeing(rank):
-    """Ranks that ask for different tensors: an error on all of them, at first always, later where PyTorch compares collectives each time."""
-    import meshplan
-    import torch
-    import torch.distributed as dist
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import DTensor, Replicate as R, Shard as S
-    mesh = init_device_mesh(ranks_world.device(), (4,), mesh_dim_names=("x",))
-    data, ways = whole((8, 8), torch.float32, 9), [([S(0)], [S(1)]), ([S(1)], [S(0)])]
-    ask = lambda way: meshplan.reshard(laid_out(data, mesh, way[0]), target := empty_like(data, mesh, way[1])) and target  # noqa: E731
-
-    def differ(what, *words):
-        with unittest.TestCase().assertRaisesRegex(RuntimeError, "^reshard: the ranks do not ask for the same tensors in the same order") as caught:
-            what()
-        assert (len(str(caught.exception)) > 72) == bool(words) and all(word in str(caught.exception) for word in words), caught.exception
-
-    # A part of a mesh, which is other ranks in other processes.
-    grid = init_device_mesh(ranks_world.device(), (2, 2), mesh_dim_names=("dp", "tp"))
-    on_grid, on_part = laid_out(data, grid, [S(0), S(0)]), empty_like(data, grid["tp"], [S(1)])
-    on_whole = DTensor.from_local(on_part.to_local(), grid, [R(), S(1)], run_check=False)  # as the message advises
-    here, why = f"is on tp 2 of ranks {rank // 2 * 2} {rank // 2 * 2 + 1} in this", "other ranks of dp 2 x tp 2 of ranks 0 1 2 3 in others; ask for"
-    differ(lambda: meshplan.reshard({"v": on_grid, "w": on_grid}, {"v": empty_like(data, grid, [S(1), S(1)]), "w": on_part}), f": w after {here}", why)
-    differ(lambda: meshplan.reshard(on_part, on_grid), f": 0 before {here}", why)
-    check({"v": on_grid}, {"v": on_whole}, {"v": data}, {"v": (grid, [R(), S(1)])})
-    check({"w": on_whole}, {"w": empty_like(data, grid, [S(0), S(0)])}, {"w": data}, {"w": (grid, [S(0), S(0)])})
-    differ(lambda: ask(ways[rank % 2]))
-    for _ in range(2):
-        assert all(torch.equal(ask(way)._local_tensor, laid_out(data, mesh, way[1])._local_tensor) for way in ways)
-        dist.set_debug_level(dist.DebugLevel.DETAIL)
-    differ(lambda: ask(ways[rank % 2]))
-    return True
-
-
 def again(rank):
     """In a world that is made after another one was destroyed nothing of that one is asked."""
     import datetime
@@ -485,7 +453,7 @@ def main():
         print(ranks_world.on_ranks(WORLD, body)[0])
         said = ranks_world.on_ranks(3, dying, dies=2)
         assert all(text.startswith("reshard: q0, step 0: ") for text in said[:2]), said
-        ranks_world.on_ranks(4, disagreeing)
+        ranks_world.on_ranks(4, edges.disagreeing)
         if not ranks_world.ON_GPU:
             ranks_world.on_ranks(4, again)
         print(f"rank 2 gone, rank 0 says: {said[0].splitlines()[0]}")

@@ -20,6 +20,7 @@ import torch.distributed as dist
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed.tensor import DTensor
 
+from meshplan.arrivals import Arrivals
 from meshplan.capture.mesh_layout import root_of
 from meshplan.execute import DTYPE_NAMES, Groups, waited
 from meshplan.following import (LeftToTorch, PlanLike, dtype_name, layout_of, mesh_text,
@@ -76,8 +77,8 @@ def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
     each other until PyTorch's timeout, as in collectives that differ, unless they are told to
     compare each time: by TORCH_DISTRIBUTED_DEBUG=DETAIL, as PyTorch compares its collectives.
     A part of a mesh, `mesh["tp"]`, is other ranks in each process, so that two ends on different
-    parts, or on a part and its whole mesh, are no one question: give such a tensor on the whole
-    mesh, with Replicate() on the other dims.
+    parts, or on a part and its whole mesh, are no one question, and a RuntimeError each time: give
+    such a tensor on the whole mesh, with Replicate() on the other dims.
 
     Without a `plan` the pairs are planned as one bundle when they are asked for first:
     `max_staging_bytes` (default 2 GiB; 0: no limit) bounds what a rank holds in packed messages and
@@ -257,16 +258,17 @@ def spec_of(questions: Sequence[tuple[Question, int]], max_staging_bytes: int,
 
 _PREPARED: dict[str, Optional[BundleRoute]] = {}  # by what was asked, and the plan's digest
 _groups = Groups()
+_arrivals = Arrivals()
 _world: Optional[dist.ProcessGroup] = None  # the default group that both are of
 
 
 def _forget_other_worlds() -> None:
     """Groups are gone with the world that they were made in; another one may have other ranks."""
-    global _world, _groups
+    global _world, _groups, _arrivals
     default = dist.distributed_c10d._get_default_group()
     if default is not _world:
         _PREPARED.clear()
-        _groups, _world = Groups(), default
+        _groups, _arrivals, _world = Groups(), Arrivals(), default
 
 
 def _prepare(pairs: list[tuple[str, DTensor, DTensor]], plan: Optional[PlanLike],
@@ -375,13 +377,17 @@ def _agree(text: str, pairs: list[tuple[str, DTensor, DTensor]], everyone: tuple
     """RuntimeError where ranks ask differently, before any of them waits for another's message."""
     if len(everyone) < 2 or dist.get_rank() not in everyone:
         return
+    differ = "reshard: the ranks do not ask for the same tensors in the same order"
+    own_part = _on_own_part(pairs, everyone)
+    if not _arrivals.enter(everyone, bool(own_part)):
+        raise RuntimeError(differ + own_part)
     _groups.prepare(everyone)
     digest = int.from_bytes(hashlib.sha256(text.encode()).digest()[:7], "big")
     agreed = torch.tensor([digest, -digest], device=device)
     dist.all_reduce(agreed, dist.ReduceOp.MAX, group=_groups[everyone])
+    _arrivals.leave()
     if agreed[0] != -agreed[1]:
-        raise RuntimeError("reshard: the ranks do not ask for the same tensors in the same order"
-                           + _on_own_part(pairs, everyone))
+        raise RuntimeError(differ + own_part)
 
 
 def _on_own_part(pairs: list[tuple[str, DTensor, DTensor]], everyone: tuple[int, ...]) -> str:
