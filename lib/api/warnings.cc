@@ -34,7 +34,7 @@ std::string plural(int64_t n, const std::string& noun) {
 // What the communicator of a missing flatten costs, beside what it saves in a run of the file.
 std::string cost_text(const Plan& plan, const Warning& warning) {
   const auto mesh = find_mesh(plan.meshes, warning.mesh);
-  if (warning.fix_name.empty() || warning.saves_ps <= 0 || !mesh) return "";
+  if (warning.fix_name.empty() || warning.saves_ns <= 0 || !mesh) return "";
   int64_t ranks = 1;
   for (const std::string& dim : warning.dims) {
     const Mesh& its = plan.meshes.meshes[*mesh];
@@ -43,7 +43,8 @@ std::string cost_text(const Plan& plan, const Warning& warning) {
   const int64_t start_ps = communicator_start_ps(ranks);
   return "; its communicator of " + plural(ranks, "rank") + " takes about " +
          human_ns(start_ps / 1000) + " to start and " + human_bytes(communicator_bytes(ranks)) +
-         ": repaid after " + plural(ceil_div(start_ps, warning.saves_ps), "run");
+         ": repaid after " +
+         plural(ceil_div(start_ps, saturating_mul(warning.saves_ns, 1000)), "run");
 }
 
 std::string message_of(const Plan& plan, const MergedWarning& merged) {
@@ -55,8 +56,8 @@ std::string message_of(const Plan& plan, const MergedWarning& merged) {
   for (size_t i = 1; i < merged.collectives.size(); ++i)
     text += std::string(i > 1 ? ", " : "; also for ") + to_text(merged.collectives[i]);
   if (merged.times > 1) text += ", " + with_commas(merged.times) + " times";
-  if (warning.saves_ps > 0) {
-    text += ", saves " + human_ns(floor_ns_of_ps(warning.saves_ps)) + (merged.more ? " more" : "");
+  if (warning.saves_ns > 0) {
+    text += ", saves " + human_ns(warning.saves_ns) + (merged.more ? " more" : "");
     if (warning.saves_collectives > 0)
       text += " and " + plural(warning.saves_collectives, "collective");
     if (merged.times > 1) text += " in all";
@@ -95,7 +96,7 @@ std::vector<MergedWarning> merge_warnings(const Plan& plan, const std::vector<Al
       });
       if (found == merged.end()) {
         found = merged.insert(merged.end(), {warning, false, 0, {}, {}, i});
-        found->warning.saves_ps = found->warning.saves_collectives = 0;
+        found->warning.saves_ns = found->warning.saves_collectives = 0;
       }
       found->more = found->more || warning.message.ends_with(" more");
       found->times = saturating_add(found->times, r.request.count);
@@ -105,7 +106,7 @@ std::vector<MergedWarning> merge_warnings(const Plan& plan, const std::vector<Al
           found->collectives.end()) {
         found->collectives.push_back(warning.collective);
       }
-      add_weighted(found->warning.saves_ps, warning.saves_ps, r.request.count);
+      add_weighted(found->warning.saves_ns, warning.saves_ns, r.request.count);
       add_weighted(found->warning.saves_collectives, warning.saves_collectives, r.request.count);
     }
   }
@@ -169,7 +170,7 @@ bool report_warnings(const WarningPolicy& policy, SpecPlaces& places, const Spec
     diagnostic.code = warning_code(merged.warning.kind);
     diagnostic.place = places.redistribution(merged.first);
     diagnostic.message = message_of(plan, merged);
-    diagnostic.weight = merged.warning.saves_ps;
+    diagnostic.weight = merged.warning.saves_ns;
     const std::string declaration = declaration_of(plan, merged.warning);
     if (!declaration.empty()) {
       const bool simple = declaration.rfind("{\"dims\"", 0) == 0;

@@ -26,7 +26,7 @@ struct WarningPolicy {
 
 // All warnings of the file with the same kind, mesh and dims.
 struct MergedWarning {
-  // the first of them; saves_ps and saves_collectives are count-weighted sums
+  // the first of them; saves_ns and saves_collectives are count-weighted sums
   Warning warning;
   bool more = false;             // some are saved beside what another warning saves
   int64_t times = 0;             // how often its redistributions happen

@@ -103,8 +103,8 @@ struct Warning {
   std::vector<std::string> dims;  // mesh order
   Op collective = Op::all_reduce;
   int64_t operations = 0;
-  // saves_ns in the file, rounded down; may be negative under the dtensor rules
-  int64_t saves_ps = 0;
+  // saved_ns of this plan and the one with the fix; may be negative under the dtensor rules
+  int64_t saves_ns = 0;
   int64_t saves_collectives = 0;
   std::string fix_name;  // the flattened dim to declare over `dims`; empty where there is no fix
   std::string mesh;      // the mesh whose dims they are
@@ -310,7 +310,9 @@ struct PlanRefusal {
 
 // Picoseconds to nanoseconds, rounded up.
 [[nodiscard]] constexpr int64_t ns_of_ps(int64_t ps) { return ps / 1000 + (ps % 1000 > 0); }
-// The same rounded down: what a warning saves.
-[[nodiscard]] constexpr int64_t floor_ns_of_ps(int64_t ps) { return ps / 1000 - (ps % 1000 < 0); }
+// What the second plan takes less than the first, as the predicted_ns of both say it.
+[[nodiscard]] constexpr int64_t saved_ns(const Totals& first, const Totals& second) {
+  return ns_of_ps(first.predicted_ps) - ns_of_ps(second.predicted_ps);
+}
 
 }  // namespace meshplan

@@ -171,8 +171,7 @@ Warning read_warning(const Value& value) {
   warning.dims = value.at("dims").texts();
   warning.collective = named(value.at("collective"), parse_op, "operation");
   warning.operations = value.at("operations").integer(0);
-  warning.saves_ps =
-      saturating_mul(value.at("saves_ns").integer(-ns_of_ps(INT64_MAX), ns_of_ps(INT64_MAX)), 1000);
+  warning.saves_ns = value.at("saves_ns").integer(-ns_of_ps(INT64_MAX), ns_of_ps(INT64_MAX));
   warning.saves_collectives =
       value.at("saves_collectives").integer(std::numeric_limits<int64_t>::min());
   warning.mesh = value.at("mesh").text();

@@ -287,7 +287,7 @@ class PlanWriter {
                {"message", warning.message},
                {"operations", warning.operations},
                {"saves_collectives", warning.saves_collectives},
-               {"saves_ns", floor_ns_of_ps(warning.saves_ps)}});
+               {"saves_ns", warning.saves_ns}});
     w_.close();
   }
 

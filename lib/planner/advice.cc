@@ -129,16 +129,16 @@ std::vector<Warning> missing_flattens(const MeshTable& meshes, FlattenPrices& pr
     const FlattenedPlan& before = prices.plan_with(question, declared, Effort::settled);
     declared |= set_of(candidate);
     const FlattenedPlan& after = prices.plan_with(question, declared, Effort::settled);
-    const int64_t saves_ps = before.totals.predicted_ps - after.totals.predicted_ps;
-    if (saves_ps <= 0 || !before.settled || !after.settled) continue;
+    const int64_t saves_ns = saved_ns(before.totals, after.totals);
+    if (saves_ns <= 0 || !before.settled || !after.settled) continue;
     const Step* step = prices.step_on(question, after, candidate);
     const FlattenCandidate& set = prices.candidates()[candidate];
     Warning w =
         warning_of(meshes.meshes[set.mesh], set, step == nullptr ? after.steps.front() : *step,
                    prices.plan_with(question, 0));
-    w.saves_ps = saves_ps;
+    w.saves_ns = saves_ns;
     w.saves_collectives = before.totals.collectives - after.totals.collectives;
-    w.message += "; saves " + human_ns(saves_ps / 1000) + (warnings.empty() ? "" : " more");
+    w.message += "; saves " + human_ns(saves_ns) + (warnings.empty() ? "" : " more");
     warnings.push_back(std::move(w));
   }
   return warnings;

@@ -27,8 +27,8 @@ namespace meshplan {
 namespace {
 
 std::string saved_text(const Warning& warning) {
-  if (warning.saves_ps <= 0) return "; it costs no less here";
-  return "; saves " + human_ns(warning.saves_ps / 1000) + " and " +
+  if (warning.saves_ns <= 0) return "; it costs no less here";
+  return "; saves " + human_ns(warning.saves_ns) + " and " +
          std::to_string(warning.saves_collectives) +
          (warning.saves_collectives == 1 ? " collective" : " collectives");
 }
@@ -254,7 +254,7 @@ class Pipeline {
         dims.push_back(static_cast<int32_t>(find_dim(mesh, name).value()));
       const PlannedRedistribution other =
           priced_steps(meshes_, topology_, *question.request, merged_steps(question, answer, dims));
-      warning.saves_ps = planned.totals.predicted_ps - other.totals.predicted_ps;
+      warning.saves_ns = saved_ns(planned.totals, other.totals);
       warning.saves_collectives = planned.totals.collectives - other.totals.collectives;
       warning.message += saved_text(warning);
     }

@@ -358,7 +358,7 @@ struct FlattenAdvice {
   std::string mesh;
   std::vector<std::string> dims;
   std::string name;
-  int64_t saves_ps = 0;
+  int64_t saves_ns = 0;
   int64_t redistributions = 0;
   bool needed = false;  // the plan runs on it (groups: any)
 };
@@ -383,7 +383,7 @@ std::vector<FlattenAdvice> advice_of(const Plan& plan) {
       if (warning.kind != WarningKind::missing_flatten || warning.fix_name.empty()) continue;
       FlattenAdvice& known = entry(warning.mesh, warning.dims);
       known.name = warning.fix_name;
-      add_weighted(known.saves_ps, warning.saves_ps, planned.request.count);
+      add_weighted(known.saves_ns, warning.saves_ns, planned.request.count);
       known.redistributions = saturating_add(known.redistributions, planned.request.count);
     }
   }
@@ -414,7 +414,7 @@ void append_flattens(std::string& out, const Plan& plan) {
     out += "    " + flatten_code(a, several) + "  # ";
     if (a.needed) out += "this plan runs on it";
     if (a.redistributions > 0) {
-      out += std::string(a.needed ? "; " : "") + "saves " + human_ns(a.saves_ps / 1000) + " in " +
+      out += std::string(a.needed ? "; " : "") + "saves " + human_ns(a.saves_ns) + " in " +
              counted(a.redistributions, "redistribution");
     }
     out += "\n";

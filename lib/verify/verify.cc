@@ -320,7 +320,7 @@ std::vector<std::string> compared_only(const Plan& plan) {
     gaps += verification::has_gap_of_its_own(redistribution) ? 1 : 0;
     alternatives += std::ssize(redistribution.alternatives);
     findings += std::ssize(redistribution.audit);
-    for (const Warning& warning : redistribution.warnings) savings += warning.saves_ps != 0 ? 1 : 0;
+    for (const Warning& warning : redistribution.warnings) savings += warning.saves_ns != 0 ? 1 : 0;
   }
   std::vector<std::string> claims{"lower bounds"};
   const auto add = [&](int64_t count, const char* one, const char* many) {

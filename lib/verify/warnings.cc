@@ -43,7 +43,7 @@ Problem check_message(const Warning& warning) {
   const auto lacks = [&](const std::string& text) {
     return warning.message.find(text) == std::string::npos;
   };
-  const int64_t saves = floor_ns_of_ps(warning.saves_ps);
+  const int64_t saves = warning.saves_ns;
   const std::string saved = "saves " + human_ns(saves);
   if (saves > 0 && lacks(saved)) return "its message does not say that it " + saved;
   if (lacks(to_text(warning.collective) + std::string(" ")) ||
@@ -63,9 +63,9 @@ class Savings {
 
   // The plan with the flatten declared has at least one step, on it, and keeps to the bounds.
   Problem check(const Warning& warning) {
-    const int64_t saves = floor_ns_of_ps(warning.saves_ps);
+    const int64_t saves = warning.saves_ns;
     const int64_t predicted = ns_of_ps(totals_.predicted_ps);
-    const int64_t most = predicted - floor_ns_of_ps(totals_.lower_bound_ps);
+    const int64_t most = predicted - ns_of_ps(totals_.lower_bound_ps);
     const int64_t in_sum = saturating_add(saved_ns_, saves);
     if (in_sum > most) return numbers("saves_ns", in_sum, "above its bound the plan takes", most);
     const int64_t collectives = saturating_add(saved_collectives_, warning.saves_collectives);
@@ -75,7 +75,6 @@ class Savings {
     if (!searched_ && warning.saves_collectives < 0)
       return numbers("saves_collectives", warning.saves_collectives, "it should be at least", 0);
     if (searched_) {
-      // Less than a nanosecond saved is none in the file.
       if (saves < 0) return numbers("saves_ns", saves, "it should be at least", 0);
       if (collectives < totals_.collectives - most_collectives)
         return numbers("saves_collectives", collectives, "it should be at least",
@@ -144,8 +143,8 @@ Problem check_savings(const Plan& plan, const PlannedRedistribution& redistribut
     if (warning.kind == WarningKind::missing_flatten) {
       if (is_flattened(plan, redistribution.rules, warning))
         return name + ": these dims are flattened already";
-    } else if (warning.saves_ps != 0 || warning.saves_collectives != 0) {
-      return name + numbers(": saves_ns", floor_ns_of_ps(warning.saves_ps),
+    } else if (warning.saves_ns != 0 || warning.saves_collectives != 0) {
+      return name + numbers(": saves_ns", warning.saves_ns,
                             "nothing is saved without a flatten, so it should be", 0);
     }
     Problem problem = savings.check(warning);

@@ -51,15 +51,26 @@ Topology topology_of(const std::string& name) {
   return *read_topology_file(text_of(fs::path(MESHPLAN_TESTDATA) / name), name, diagnostics);
 }
 
-// Picoseconds of the file with these sets declared.
-int64_t planned_ps(const PlannedSpec& planned, const std::vector<MergedWarning>& declared) {
+// What the redistributions of a plan take by themselves, those of bundles left out, weighted by count.
+int64_t apart_ns(const Plan& plan) {
+  const std::vector<bool> bundled = run_by_bundles(plan);
+  int64_t sum = 0;
+  for (size_t i = 0; i < plan.redistributions.size(); ++i) {
+    const PlannedRedistribution& r = plan.redistributions[i];
+    if (!bundled[i]) sum += r.request.count * ns_of_ps(r.totals.predicted_ps);
+  }
+  return sum;
+}
+
+// The same of the file with these sets declared.
+int64_t planned_ns(const PlannedSpec& planned, const std::vector<MergedWarning>& declared) {
   MeshTable meshes = planned.plan.meshes;
   for (const MergedWarning& w : declared) REQUIRE(declare_flatten(meshes, w.warning.mesh, w.warning.dims, w.warning.fix_name).ok());
   PlanOptions options = planned.plan.options;
   options.advice = false;
   const PlanOutcome outcome = plan_requests(meshes, planned.plan.topology, planned.spec.requests, options, "", planned.spec.bundles);
   REQUIRE(outcome.failures.empty());
-  return outcome.plan.totals.predicted_ps;
+  return apart_ns(outcome.plan);
 }
 
 int64_t ranks_of(const PlannedSpec& planned, const Warning& warning) {
@@ -73,21 +84,21 @@ int64_t ranks_of(const PlannedSpec& planned, const Warning& warning) {
 size_t try_advice(const PlannedSpec& planned) {
   const std::vector<MergedWarning> advice = merge_warnings(planned.plan, {});
   if (advice.empty()) return 0;
-  const int64_t now = planned.plan.totals.predicted_ps;
+  const int64_t now = apart_ns(planned.plan);
   int64_t promised = 0;
-  for (const MergedWarning& w : advice) promised += w.warning.saves_ps;
-  CHECK(now - planned_ps(planned, advice) == promised);
+  for (const MergedWarning& w : advice) promised += w.warning.saves_ns;
+  CHECK(now - planned_ns(planned, advice) == promised);
   int64_t most_alone = 0;
   for (size_t i = 0; i < advice.size(); ++i) {
     const Warning& warning = advice[i].warning;
     CAPTURE(warning.fix_name);
-    const int64_t alone = now - planned_ps(planned, {advice[i]});
-    CHECK(alone >= warning.saves_ps);
-    most_alone = std::max(most_alone, warning.saves_ps == alone ? alone : 0);
+    const int64_t alone = now - planned_ns(planned, {advice[i]});
+    CHECK(alone >= warning.saves_ns);
+    most_alone = std::max(most_alone, warning.saves_ns == alone ? alone : 0);
     std::vector<MergedWarning> others = advice;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    const int64_t beside_all = planned_ps(planned, others) - (now - promised);
-    CHECK(beside_all * most_runs >= communicator_start_ps(ranks_of(planned, warning)));
+    const int64_t beside_all = planned_ns(planned, others) - (now - promised);
+    CHECK(beside_all * 1000 * most_runs >= communicator_start_ps(ranks_of(planned, warning)));
   }
   // The first that was priced keeps its word alone.
   CHECK(most_alone > 0);

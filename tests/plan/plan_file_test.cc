@@ -67,8 +67,7 @@ TEST_CASE("reading gives back every field") {
   CHECK(r.steps[0] == first);
   CHECK(r.steps[1].predicted_ps == INT64_MAX);
   CHECK(r.reductions == wanted.reductions);
-  CHECK(r.warnings[0].saves_ps == -2'000);  // rounded down
-  CHECK(r.warnings[1] == wanted.warnings[1]);
+  CHECK(r.warnings == wanted.warnings);
   CHECK(r.audit == wanted.audit);
   CHECK(r.alternatives == wanted.alternatives);
   CHECK(again->redistributions[1].request.dst_mesh == 1);

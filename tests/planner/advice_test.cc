@@ -96,14 +96,14 @@ Followed follow(const MeshTable& meshes, const Topology& topology, const std::ve
     int64_t promised = 0;
     for (const Warning& w : r.warnings) {
       CHECK(w.kind == WarningKind::missing_flatten);
-      CHECK(w.saves_ps > 0);
+      CHECK(w.saves_ns > 0);
       CHECK(w.operations == r.totals.collectives);
       CHECK(w.message.ends_with(" more") == (promised > 0));
       followed.more += promised > 0 ? 1 : 0;
-      promised += w.saves_ps;
+      promised += w.saves_ns;
       ++followed.warnings;
     }
-    CHECK(r.totals.predicted_ps - other.totals.predicted_ps == promised);
+    CHECK(saved_ns(r.totals, other.totals) == promised);
     if (r.warnings.size() != 1) continue;
     const Warning& only = r.warnings.front();
     CHECK(r.totals.collectives - other.totals.collectives == only.saves_collectives);

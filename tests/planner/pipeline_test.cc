@@ -82,7 +82,7 @@ TEST_CASE("a missing flatten is valued by declaring it") {
   REQUIRE(a.warnings.size() == 1);
   CHECK(m.warnings.empty());
   CHECK(a.warnings[0].fix_name == "dp_tp");
-  CHECK(a.warnings[0].saves_ps == a.totals.predicted_ps - m.totals.predicted_ps);
+  CHECK(a.warnings[0].saves_ns == saved_ns(a.totals, m.totals));
   CHECK(a.warnings[0].saves_collectives == 1);
   CHECK(m.trace == "P(sum)P(sum)-->RR");
   CHECK(m.steps[0].group == "dp_tp");

@@ -147,7 +147,7 @@ TEST_CASE("the advice's flattens come first, once") {
   Warning warning;
   warning.dims = {"a", "b"};
   warning.collective = Op::all_gather;
-  warning.saves_ps = 3'000'000;
+  warning.saves_ns = 3'000;
   warning.fix_name = "a_b";
   warning.mesh = "mesh";
   plan.redistributions.front().request.count = 4;

@@ -411,7 +411,7 @@ TEST_CASE("what a plan was planned under, and what it says beside its steps, is 
       warning.dims = {"a", "b"};
       warning.mesh = "mesh";
       warning.operations = 1;
-      warning.saves_ps = 5'000;
+      warning.saves_ns = 5;
       warning.fix_name = "a_b";
       warning.message = "one all_reduce over a, b: declare a_b; saves 5 ns";
       change(warning);
@@ -419,9 +419,9 @@ TEST_CASE("what a plan was planned under, and what it says beside its steps, is 
   };
   CHECK(warned([](Warning&) {}) == "right");
   CHECK(contains(warned([](Warning& w) { w.operations = 2; }), "operations is 2, the plan has 1"));
-  CHECK(contains(warned([](Warning& w) { w.saves_ps = 1'000'000'000'000; }), "saves_ns is 1000000000, above its bound the plan takes"));
+  CHECK(contains(warned([](Warning& w) { w.saves_ns = 1'000'000'000; }), "saves_ns is 1000000000, above its bound the plan takes"));
   CHECK(contains(warned([](Warning& w) { w.saves_collectives = 1; }), "saves_collectives is 1, the plan has 1"));
-  CHECK(contains(warned([](Warning& w) { w.saves_ps = 7'000; }), "its message does not say that it saves 7 ns"));
+  CHECK(contains(warned([](Warning& w) { w.saves_ns = 7; }), "its message does not say that it saves 7 ns"));
   // One that moves nothing takes no time: there may be more of them where a flatten is declared.
   CHECK(warned([](Warning& w) { w.saves_collectives = -1; }) == "right");
   CHECK(contains(warned([](Warning& w) { w.saves_collectives = -4096; }), "saves_collectives is -4096, it should be at least -4095"));
@@ -435,7 +435,7 @@ TEST_CASE("what a plan was planned under, and what it says beside its steps, is 
       r.unmerged_trace = "S(0)S(1)->S(0)R->RR";
       Warning& warning = r.warnings.own().emplace_back();
       // clang-format off
-      warning = {WarningKind::missing_flatten, {"a", "b"}, Op::all_gather, 2, -5'000, 0, "a_b", "mesh",
+      warning = {WarningKind::missing_flatten, {"a", "b"}, Op::all_gather, 2, -5, 0, "a_b", "mesh",
                  "2 all_gather steps over a, b would be 1 (a_b)"};
       // clang-format on
       change(warning);
