@@ -42,8 +42,12 @@ struct MeasuredFile {
   std::vector<UnusedRows> unused;
 };
 void add_unused(MeasuredFile& file, std::string place, std::string why);
+// What to say of bytes that moved in no time: `time` as the file has it, in `unit`.
+[[nodiscard]] std::string no_time_text(std::string_view time, const char* unit, int64_t bytes,
+                                       int64_t ranks);
 
-// Errors (bad_input) start with `file` and the place in it; any bytes give a result or an error.
+// Errors (bad_input), a time of less than half a nanosecond for bytes that moved among them, start
+// with `file` and the place in it; any bytes give a result or an error.
 [[nodiscard]] Result<MeasuredFile> read_measured(std::string_view text, const std::string& file);
 
 // The op that a program of nccl-tests measures, by its name: "all_reduce_perf".

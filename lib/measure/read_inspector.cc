@@ -49,11 +49,16 @@ class InspectorReader {
     const auto us = perf.at("coll_exec_time_us").number();
     if (!us || !(*us >= 0) || *us > 1e12)
       perf.at("coll_exec_time_us").fail("expected a time in microseconds");
-    if (ranks < 2 || size == 0 || *us == 0) return add_unused(found_, place, "no bytes were moved");
+    if (ranks < 2 || size == 0) return add_unused(found_, place, "no bytes were moved");
     if (ranks % hosts != 0)
       return add_unused(found_, place, "hosts have different numbers of the group's ranks");
+    const int64_t ns = std::llround(*us * 1000);
+    if (ns == 0) {
+      const Value time = perf.at("coll_exec_time_us");
+      time.fail(no_time_text(time.as_written(), "us", size, ranks));
+    }
     FoundRow row;
-    row.row = {place, named->op, {}, size, std::llround(*us * 1000), 1, {}};
+    row.row = {place, named->op, {}, size, ns, 1, {}};
     row.ranks = ranks;
     row.per_host = ranks / hosts;
     keep({header.at("id").text(), coll, perf.at("coll_sn").integer(0)}, std::move(row));

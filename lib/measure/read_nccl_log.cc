@@ -147,8 +147,7 @@ class NcclLogReader {
                        ": no line \"#  Rank 0 Group 0 Pid ... on HOST device ...\" stands "
                        "before; ranks and hosts are read from them");
     if (!op_) return add_unknown(words);
-    add_row(*size, *us);
-    return Done{};
+    return add_row(*size, *us, time);
   }
   Status add_unknown(const Words&) {
     if (program_.empty())
@@ -159,20 +158,27 @@ class NcclLogReader {
     add_unused(found_, place(), printable(program_, 60) + " measures an op that plans do not use");
     return Done{};
   }
-  void add_row(int64_t size, double us) {
+  Status add_row(int64_t size, double us, std::string_view time) {
     const HostRanks& group = groups_.begin()->second;
     const int64_t ranks = all_ranks(group);
     const int64_t a_host = ranks_a_host(group);
     const int64_t ns = std::llround(us * 1000);
-    if (size == 0 || ns == 0) return add_unused(found_, place(), "no bytes were moved");
-    if (ranks < 2) return add_unused(found_, place(), "a group of one rank moves nothing");
-    if (a_host == 0)
-      return add_unused(found_, place(), "hosts have different numbers of the group's ranks");
+    if (const char* why = why_unused(size, ranks, a_host)) {
+      add_unused(found_, place(), why);
+      return Done{};
+    }
+    if (ns == 0) return bad_input(place() + ": " + no_time_text(time, "us", size, ranks));
     FoundRow row;
     row.row = {place(), *op_, {}, size, ns, iterations_, {}};
     row.ranks = ranks;
     row.per_host = a_host;
     found_.rows.push_back(std::move(row));
+    return Done{};
+  }
+  static const char* why_unused(int64_t size, int64_t ranks, int64_t a_host) {
+    if (size == 0) return "no bytes were moved";
+    if (ranks < 2) return "a group of one rank moves nothing";
+    return a_host == 0 ? "hosts have different numbers of the group's ranks" : nullptr;
   }
 
   std::string file_;

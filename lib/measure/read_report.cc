@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/utf8.h"
 #include "cost/topology.h"
 #include "json/parse.h"
 #include "json/value.h"
@@ -96,8 +97,10 @@ void add_step(const Value& step, MeasuredFile& found, const std::string& file) {
   if (!median || !samples) time->fail("expected median_ns and samples_ns");
   const std::string place = file + ": " + step.pointer();
   const size_t levels = found.base->levels.size();
-  if (*ranks < 2 || *bytes < 1 || *median < 1 || *level < 0)
+  if (*ranks < 2 || *bytes < 1 || *level < 0)
     return add_unused(found, place, "no bytes were moved");
+  if (*median < 1)
+    time->at("median_ns").fail(no_time_text(std::to_string(*median), "ns", *bytes, *ranks));
   if (static_cast<size_t>(*level) >= levels)
     step.at("level").fail("the topology has " + std::to_string(levels) + " levels");
   FoundRow row;
@@ -152,11 +155,11 @@ MeasuredFile read_own(const Value& root, const std::string& file) {
   return found;
 }
 
-// The body with the time: out_of_place, or in_place where that has none.
-std::optional<double> micros_of(const Value& result) {
+// The time: of out_of_place, or in_place where that has none.
+std::optional<Value> time_of(const Value& result) {
   for (const char* key : {"out_of_place", "in_place"}) {
     const auto body = find(result, key, JsonKind::object);
-    if (body && body->has("time")) return body->at("time").number();
+    if (body && body->has("time")) return body->at("time");
   }
   return std::nullopt;
 }
@@ -198,16 +201,18 @@ MeasuredFile read_nccl_json(const Value& root, const std::string& file) {
     const auto own = whole(result, "ranks");
     const int64_t ranks = own ? *own : all_ranks(hosts);
     if (!size || ranks == 0) result.fail("expected size, and devices in config");
-    const auto us = micros_of(result);
+    const auto time = time_of(result);
+    const auto us = time ? time->number() : std::nullopt;
     if (!us) result.fail("expected out_of_place or in_place with a time");
     if (!(*us >= 0) || *us > 1e12)
       result.fail("the time is not a number of microseconds up to 1e12");
     const std::string place = file + ": " + result.pointer();
     const int64_t a_host = own ? ranks : ranks_a_host(hosts);
     const int64_t ns = std::llround(*us * 1000);
-    if (ranks < 2 || *size < 1 || ns < 1) return add_unused(found, place, "no bytes were moved");
+    if (ranks < 2 || *size < 1) return add_unused(found, place, "no bytes were moved");
     if (a_host == 0)
       return add_unused(found, place, "hosts have different numbers of the group's ranks");
+    if (ns < 1) time->fail(no_time_text(time->as_written(), "us", *size, ranks));
     FoundRow row;
     row.row = {place, *op, {}, *size, ns, whole(result, "actual_iterations").value_or(1), {}};
     row.ranks = ranks;
@@ -239,6 +244,12 @@ void add_unused(MeasuredFile& file, std::string place, std::string why) {
     return;
   }
   file.unused.push_back({std::move(place), std::move(why), 1});
+}
+
+std::string no_time_text(std::string_view time, const char* unit, int64_t bytes, int64_t ranks) {
+  return printable(std::string(time), 40) + " " + unit + " for " + std::to_string(bytes) +
+         " bytes on " + std::to_string(ranks) +
+         " ranks is no measured time; measure it again, or leave it out";
 }
 
 std::optional<Op> program_op(std::string_view text) {

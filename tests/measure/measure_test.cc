@@ -317,6 +317,9 @@ TEST_CASE("broken reports are refused by place") {
            {R"({"schema": "meshplan/report/1", "redistributions": [{"wrong": 3, "steps": []}]})", "the measured data is wrong"},
            {R"({"schema": "meshplan/report/1", "redistributions": [{"steps": [{"op": "dance"}]}]})", "unknown op 'dance'"},
            {R"({"schema": "meshplan/report/1", "redistributions": [{"steps": [{"op": "all_gather", "time": {}}]}]})", "expected level"},
+           {R"({"schema": "meshplan/report/1", "redistributions": [{"steps": [{"op": "all_gather", "level": 0, "ranks": 4, "size_bytes": 64,
+               "time": {"median_ns": 0, "samples_ns": [0]}}]}]})",
+            "/redistributions/0/steps/0/time/median_ns: 0 ns for 64 bytes on 4 ranks is no measured time"},
            {R"({"results": [{"size": 4}]})", "cannot tell which collective"},
            {R"({"args": ["all_reduce_perf"], "results": [{"size": 4}]})", "expected size, and devices"}}) {
     auto file = read_measured(s.text, "x.json");
@@ -332,4 +335,9 @@ TEST_CASE("broken reports are refused by place") {
   CHECK(file->rows[0].row.ns == 12500);
   CHECK(file->rows[0].ranks == 4);
   CHECK(file->rows[0].row.op == Op::all_reduce);
+  const std::string at_once = std::string(nccl).replace(nccl.find("12.5"), 4, "0.00");
+  file = read_measured(at_once, "x.json");
+  REQUIRE_FALSE(file.ok());
+  CHECK(file.error().message ==
+        "x.json: /results/0/out_of_place/time: 0.00 us for 1024 bytes on 4 ranks is no measured time; measure it again, or leave it out");
 }

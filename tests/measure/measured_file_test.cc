@@ -100,6 +100,10 @@ TEST_CASE("what cannot be used is said with its line, what is wrong refused") {
   CHECK(refusal(with("99999999999999999999       8388608     float     sum      -1   182.90")).rfind("x.log:18: expected size", 0) == 0);
   CHECK(refusal(replaced(log, "       0   182.90", "       3   182.90")).find(":18: the measured data is wrong") != std::string::npos);
   CHECK(refusal(log.substr(0, log.find("# Using")) + log.substr(log.find("#\n#   "))).find("no line \"#  Rank 0") != std::string::npos);
+  // Bytes that moved in no time.
+  const std::string no_time = " us for 33554432 bytes on 8 ranks is no measured time; measure it again, or leave it out";
+  for (const std::string time : {"0.00", "0", "0.0004"})
+    CHECK(refusal(with("    33554432       8388608     float     sum      -1   " + time)) == "x.log:18: " + time + no_time);
   // Nothing moved, as with fewer elements than ranks.
   const MeasuredFile empty = read(with("           0             0     float     sum      -1   18.9"));
   CHECK(empty.rows.size() == 9);
@@ -135,6 +139,10 @@ TEST_CASE("NCCL Inspector's records: sizes as nccl-tests counts, the rank that w
   CHECK(refusal(text + "{\"header\": {\"id\"", "i.jsonl").rfind("i.jsonl:63: not JSON: ", 0) == 0);
   CHECK(refusal(replaced(text, "\"n_ranks\":8", "\"n_ranks\":\"8\""), "i.jsonl").rfind("i.jsonl:1: /header/n_ranks: ", 0) == 0);
   CHECK(refusal(replaced(text, "\"coll_exec_time_us\":", "\"exec\":"), "i.jsonl").rfind("i.jsonl:1: ", 0) == 0);
+  const size_t time = text.find("\"coll_exec_time_us\":") + 20;
+  CHECK(
+      refusal(text.substr(0, time) + "0.00" + text.substr(text.find_first_of(",}", time)), "i.jsonl") ==
+      "i.jsonl:1: /coll_perf/coll_exec_time_us: 0.00 us for 33554432 bytes on 8 ranks is no measured time; measure it again, or leave it out");
   const MeasuredFile host_clock = read(replaced(text, "kernel_gpu", "collective_cpu"), "i.jsonl");
   CHECK(host_clock.unused[0].why == "times by the host's clock, not the GPU's");
 }
