@@ -163,6 +163,8 @@ Protocol read_protocol(const Value& value, size_t levels) {
   if (value.has("near_bytes")) {
     protocol.near_bytes = value.at("near_bytes").integer(1, max_peer_bytes);
     numbers("far_share", &ProtocolLevel::far_share, 1);
+  } else if (value.has("far_share")) {
+    value.at("far_share").fail("without near_bytes nothing is far");
   }
   for (const ProtocolLevel& level : protocol.levels) {
     if (level.hop_ns > max_latency_ns || level.tree_ns > max_latency_ns ||
@@ -216,6 +218,8 @@ Topology read_topology(const Value& value) {
     if (entry.has("near_bytes")) {
       level.near_bytes = entry.at("near_bytes").integer(1, max_peer_bytes);
       level.far_mb_per_s = entry.at("far_mb_per_s").integer(1, max_mb_per_s);
+    } else if (entry.has("far_mb_per_s")) {
+      entry.at("far_mb_per_s").fail("without near_bytes nothing is far");
     }
     if (entry.has("switch_mb_per_s"))
       level.switch_mb_per_s = entry.at("switch_mb_per_s").integer(1, max_mb_per_s);

@@ -289,6 +289,10 @@ TEST_CASE("what a plan cannot be is refused with its place") {
   CHECK(refused([](json& p) { p["mesh"]["ranks"][1] = 7; }) == "/mesh/ranks: rank 7 is listed twice");
   CHECK(refused([](json& p) { p["mesh"]["meshes"][0]["dims"][1]["layout"] = "4:3"; }).find("/mesh/meshes/0/dims/1/layout: ") == 0);
   CHECK(refused([](json& p) { p["mesh"]["meshes"][0]["dims"][1]["layout"] = "4:2"; }).find("/mesh/meshes/0/dims: ") == 0);
+  CHECK(refused([](json& p) { p["topology"]["levels"][0]["far_mb_per_s"] = 7; }) ==
+        "/topology/levels/0/far_mb_per_s: without near_bytes nothing is far");
+  CHECK(refused([](json& p) { p["topology"]["levels"][0]["near_bytes"] = 7; }) ==
+        "/topology/levels/0: the key \"far_mb_per_s\" is missing");
   CHECK(refused([](json& p) { p["redistributions"][0]["steps"][0]["op"] = "gather"; }) ==
         "/redistributions/0/steps/0/op: unknown operation \"gather\"");
   CHECK(refused([](json& p) {

@@ -4,6 +4,7 @@ with the reader about the bad specs, except for what a schema cannot say.
 
 usage: schemas.py MESHPLAN [-v] [NAME...]      MESHPLAN: the binary; names of single tests, as in SchemaTest.test_fields_are_described
 """
+import itertools
 import json
 import pathlib
 import re
@@ -159,6 +160,29 @@ class SchemaTest(unittest.TestCase):
                 wrong.append(f"{path.name} {sorted(codes)}: the schema {'refuses' if refused else 'accepts'} it {errors('spec', document)}")
         self.assertGreater(judged, 150)
         self.assertEqual(wrong, [])
+
+    def test_keys_of_a_topology_that_belong_together_or_apart_do_so_for_reader_and_schema(self):
+        numbers = {"near_bytes": 4096, "far_gb_per_s": 3, "far_mb_per_s": 3000, "peer_gb_per_s": 4, "peer_mb_per_s": 4000, "peer_bytes": 5,
+                   "switch_gb_per_s": 6, "switch_mb_per_s": 6000}
+        verdicts = []
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "spec.json")
+
+            def compare(level, protocol):
+                topology = {"levels": [{"ranks": 8, "gb_per_s": 100, "latency_ns": 1, **level}],
+                            "model": "protocols", "protocols": [{"name": "a", "base_ns": 5, "hop_ns": [1], **protocol}]}
+                spec = {"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "dp", "size": 2}]}, "topology": topology}
+                file.write_text(json.dumps(spec), encoding="utf-8")
+                done = subprocess.run([MESHPLAN, "mesh", file], capture_output=True, text=True, check=False, timeout=300)
+                self.assertEqual(valid("spec", spec), done.returncode == 0, f"{level} {protocol}: exit {done.returncode} {done.stderr}")
+                verdicts.append(done.returncode)
+            for few in range(4):
+                for keys in itertools.combinations(numbers, few):
+                    compare({key: numbers[key] for key in keys}, {})
+            for few in range(3):
+                for keys in itertools.combinations({"near_bytes": 9, "far_share": [5000]}.items(), few):
+                    compare({}, dict(keys))
+        self.assertEqual(set(verdicts), {0, 2})
 
     def test_what_the_binary_writes_is_valid(self):
         with tempfile.TemporaryDirectory() as folder:

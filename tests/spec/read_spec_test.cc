@@ -203,6 +203,7 @@ TEST_CASE("protocols that leave an op without one, and near bytes without what i
         "no protocol serves exchange of every size");
   CHECK(message(R"~([{"name": "a", "base_ns": 5, "hop_ns": [1], "near_bytes": 9}])~").find("belong together") != std::string::npos);
   CHECK(message("[" + all + "]", R"~(, "near_bytes": 9)~").find("belong together") != std::string::npos);
+  CHECK(message("[" + all + "]", R"~(, "far_gb_per_s": 9)~").find("belong together") != std::string::npos);
   CHECK(message(R"~([{"name": "a", "base_ns": 5, "hop_ns": [1], "ops": ["slice"]}])~").find("slice") != std::string::npos);
 }
 
