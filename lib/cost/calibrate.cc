@@ -270,6 +270,19 @@ std::vector<MeasuredRow> every_other(const std::vector<MeasuredRow>& rows,
   return kept;
 }
 
+// As a spec may have it, at the same prices: less than 1 MB/s is priced as 1.
+Topology with_least_shares(Topology topology) {
+  for (Protocol& protocol : topology.protocols) {
+    for (size_t l = 0; l < protocol.levels.size(); ++l) {
+      ProtocolLevel& at = protocol.levels[l];
+      const int64_t least = least_share(topology.levels[l].mb_per_s);
+      for (int64_t* share : {&at.share, &at.tree_share, &at.far_share})
+        *share = std::max(*share, least);
+    }
+  }
+  return topology;
+}
+
 Topology fitted(const Topology& base, const std::vector<MeasuredRow>& rows) {
   Topology topology = base;
   topology.tables.clear();
@@ -278,7 +291,7 @@ Topology fitted(const Topology& base, const std::vector<MeasuredRow>& rows) {
   topology.source = "calibrated by meshplan from " + std::to_string(rows.size()) + " measured rows";
   if (!topology.protocols.empty()) {
     fit_numbers(topology, rows, false);
-    return topology;
+    return with_least_shares(std::move(topology));
   }
   std::optional<Topology> best;
   double least = 0;
@@ -292,7 +305,7 @@ Topology fitted(const Topology& base, const std::vector<MeasuredRow>& rows) {
     best = std::move(one);
     least = loss;
   }
-  return *best;
+  return with_least_shares(*std::move(best));
 }
 
 Result<Calibration> checked(const Topology& base, std::vector<MeasuredRow> rows) {

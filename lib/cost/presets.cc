@@ -146,6 +146,22 @@ std::vector<Topology> make_presets() {
   return all;
 }
 
+Status check_shares(const Topology& topology) {
+  for (const Protocol& protocol : topology.protocols) {
+    for (size_t l = 0; l < protocol.levels.size() && l < topology.levels.size(); ++l) {
+      const ProtocolLevel& at = protocol.levels[l];
+      const int64_t least = least_share(topology.levels[l].mb_per_s);
+      for (const int64_t share : {at.share, at.tree_share, at.far_share}) {
+        if (share < least)
+          return bad_input("protocol '" + protocol.name + "' has a share of " +
+                           std::to_string(share) + " over level " + std::to_string(l) +
+                           ", less than " + std::to_string(least) + ", which comes to 1 MB/s");
+      }
+    }
+  }
+  return Done{};
+}
+
 const std::vector<Topology>& presets() {
   static const std::vector<Topology> all = make_presets();
   return all;
@@ -216,7 +232,7 @@ Status check_topology(const Topology& topology) {
                        ", not within 1 and 100");
     }
   }
-  return Done{};
+  return check_shares(topology);
 }
 
 }  // namespace meshplan

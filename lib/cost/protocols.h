@@ -44,7 +44,8 @@ struct ProtocolWay {
 [[nodiscard]] int64_t way_ps(const Topology& topology, const ProtocolWay& way,
                              int64_t copied_bytes);
 
-// A share of a bandwidth in ten-thousandths, 1 MB/s at least.
+// A share of a bandwidth in ten-thousandths, 1 MB/s at least: plans from before specs were held to
+// least_share may have less, and a fit tries it.
 [[nodiscard]] inline int64_t share_of(int64_t mb_per_s, int64_t share) {
   return std::max<int64_t>(1, mb_per_s * share / whole_share);
 }

@@ -25,7 +25,7 @@ namespace meshplan {
 [[nodiscard]] std::string write_topology(const Topology& topology);
 
 // What every topology must satisfy: at least one level, ranks ascending and >= 1, bandwidths >= 1,
-// latencies >= 0, exchange_percent 1..100.
+// latencies >= 0, exchange_percent 1..100, shares that come to 1 MB/s or more.
 [[nodiscard]] Status check_topology(const Topology& topology);
 
 }  // namespace meshplan

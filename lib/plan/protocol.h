@@ -12,8 +12,13 @@
 
 namespace meshplan {
 
-// Shares of a bandwidth are in ten-thousandths.
+// Shares of a bandwidth are in ten-thousandths. What a share comes to is in whole MB/s, rounded
+// down: of a spec at least 1.
 constexpr int64_t whole_share = 10'000;
+// The smallest share that comes to 1 MB/s.
+[[nodiscard]] constexpr int64_t least_share(int64_t mb_per_s) {
+  return (whole_share + mb_per_s - 1) / mb_per_s;
+}
 
 struct ProtocolLevel {
   int64_t hop_ns = 0;  // one step of a ring over this level

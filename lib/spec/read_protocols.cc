@@ -24,6 +24,39 @@ void read_numbers(Reader& reader, uint32_t index, const char* name, int64_t Prot
   }
 }
 
+// What a share comes to is counted in whole MB/s; less than one would be priced as one.
+bool is_enough(Reader& reader, uint32_t place, int64_t share, const TopologyLevel& level) {
+  const int64_t least = least_share(level.mb_per_s);
+  if (share >= least) return true;
+  reader.error("E0314", place,
+               "a share of " + std::to_string(share) + " ten-thousandths of the " +
+                   std::to_string(level.mb_per_s) + " MB/s of level " + quote(level.name) +
+                   " is less than 1 MB/s",
+               {"a share of at least " + std::to_string(least) + " here", {}, 0, {}});
+  return false;
+}
+
+void read_shares(Reader& reader, uint32_t index, const char* name, int64_t ProtocolLevel::*number,
+                 std::span<const TopologyLevel> levels, Protocol& protocol) {
+  const size_t before = reader.errors();
+  read_numbers(reader, index, name, number, 1, whole_share, protocol);
+  if (index == 0 || reader.errors() > before || levels.empty()) return;
+  const auto list = reader.elements(index, quote(name));
+  for (size_t l = 0; l < levels.size(); ++l)
+    is_enough(reader, (*list)[l], protocol.levels[l].*number, levels[l]);
+}
+
+std::vector<Protocol> read_nccl(Reader& reader, uint32_t model,
+                                std::span<const TopologyLevel> levels) {
+  std::vector<Protocol> all = nccl_protocols(levels.size());
+  for (const Protocol& protocol : all) {
+    for (size_t l = 0; l < levels.size(); ++l) {
+      if (!is_enough(reader, model, protocol.levels[l].share, levels[l])) return {};
+    }
+  }
+  return all;
+}
+
 uint8_t read_ops(Reader& reader, uint32_t index) {
   std::vector<std::string> names;
   for (const OpRow& row : op_table) {
@@ -41,7 +74,8 @@ uint8_t read_ops(Reader& reader, uint32_t index) {
   return ops;
 }
 
-std::optional<Protocol> read_protocol(Reader& reader, uint32_t index, size_t levels) {
+std::optional<Protocol> read_protocol(Reader& reader, uint32_t index,
+                                      std::span<const TopologyLevel> levels) {
   constexpr std::array<KeyRule, 12> rules{{{"name", true},
                                            {"base_ns", true},
                                            {"hop_ns", true},
@@ -60,12 +94,12 @@ std::optional<Protocol> read_protocol(Reader& reader, uint32_t index, size_t lev
               near_bytes, far_share] = *found;
   const size_t before = reader.errors();
   Protocol protocol;
-  protocol.levels.resize(levels);
+  protocol.levels.resize(levels.size());
   if (name != 0) protocol.name = reader.name(name, "\"name\"").value_or("");
   if (base != 0)
     protocol.base_ns = reader.integer(base, "\"base_ns\"", 0, max_latency_ns).value_or(0);
   read_numbers(reader, hop, "hop_ns", &ProtocolLevel::hop_ns, 0, max_latency_ns, protocol);
-  read_numbers(reader, share, "share", &ProtocolLevel::share, 1, whole_share, protocol);
+  read_shares(reader, share, "share", &ProtocolLevel::share, levels, protocol);
   // A tree's steps take what a ring's do, where nothing else is said.
   for (ProtocolLevel& level : protocol.levels) {
     level.tree_ns = level.hop_ns;
@@ -73,8 +107,7 @@ std::optional<Protocol> read_protocol(Reader& reader, uint32_t index, size_t lev
   }
   if (trees != 0) protocol.trees = reader.boolean(trees, "\"trees\"").value_or(false);
   read_numbers(reader, tree_ns, "tree_ns", &ProtocolLevel::tree_ns, 0, max_latency_ns, protocol);
-  read_numbers(reader, tree_share, "tree_share", &ProtocolLevel::tree_share, 1, whole_share,
-               protocol);
+  read_shares(reader, tree_share, "tree_share", &ProtocolLevel::tree_share, levels, protocol);
   if (switch_ns != 0)
     protocol.switch_ns = reader.integer(switch_ns, "\"switch_ns\"", 1, max_latency_ns).value_or(0);
   if (!protocol.trees && protocol.switch_ns == 0) {
@@ -93,7 +126,7 @@ std::optional<Protocol> read_protocol(Reader& reader, uint32_t index, size_t lev
                  "\"near_bytes\" and \"far_share\" belong together",
                  {"bytes beyond near_bytes have far_share of the bandwidth", {}, 0, {}});
   }
-  read_numbers(reader, far_share, "far_share", &ProtocolLevel::far_share, 1, whole_share, protocol);
+  read_shares(reader, far_share, "far_share", &ProtocolLevel::far_share, levels, protocol);
   if (reader.errors() > before || name == 0 || base == 0 || hop == 0) return std::nullopt;
   return protocol;
 }
@@ -101,7 +134,7 @@ std::optional<Protocol> read_protocol(Reader& reader, uint32_t index, size_t lev
 }  // namespace
 
 std::vector<Protocol> read_protocols(Reader& reader, uint32_t index, uint32_t model,
-                                     uint32_t protocols, size_t levels) {
+                                     uint32_t protocols, std::span<const TopologyLevel> levels) {
   const std::vector<std::string> models{"levels", "protocols", "nccl"};
   std::vector<Protocol> all;
   std::string chosen;
@@ -110,7 +143,7 @@ std::vector<Protocol> read_protocols(Reader& reader, uint32_t index, uint32_t mo
     if (!choice) return all;
     chosen = models[*choice];
   }
-  if (chosen == "nccl" && protocols == 0) return nccl_protocols(levels);
+  if (chosen == "nccl" && protocols == 0) return read_nccl(reader, model, levels);
   if (chosen != "protocols" && protocols != 0) {
     reader.error("E0208", protocols, "\"protocols\" without \"model\": \"protocols\"",
                  {"say \"model\": \"protocols\", or leave them out", {}, model, "the model"});

@@ -210,7 +210,7 @@ std::optional<Topology> read_object(Reader& reader, uint32_t index) {
   if (levels != 0)
     topology.levels = read_levels(reader, levels).value_or(std::vector<TopologyLevel>{});
   if (model != 0 || protocols != 0)
-    topology.protocols = read_protocols(reader, index, model, protocols, topology.levels.size());
+    topology.protocols = read_protocols(reader, index, model, protocols, topology.levels);
   if (tables != 0) {
     for (const uint32_t table :
          reader.elements(tables, "\"tables\"").value_or(std::vector<uint32_t>{})) {

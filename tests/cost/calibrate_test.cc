@@ -94,6 +94,22 @@ TEST_CASE("times that a log rounds to nothing fit a topology that is read again"
   }
 }
 
+TEST_CASE("a fit of a very slow machine has shares that a spec may have") {
+  Topology base = uniform_topology();
+  base.protocols = nccl_protocols(1);
+  std::vector<MeasuredRow> rows;
+  for (const Op op : {Op::all_gather, Op::all_reduce}) {
+    for (int64_t bytes = 1 << 10; bytes <= 1 << 20; bytes *= 4)
+      rows.push_back(row_of_size(op, 4, bytes, 1'000'000 + 9'000 * static_cast<double>(bytes)));
+  }
+  for (const Topology& one : {uniform_topology(), base}) {
+    const auto fitted = calibrate(one, rows);
+    REQUIRE(fitted.ok());
+    const Status checked = check_topology(fitted->topology);
+    CHECK_MESSAGE(checked.ok(), (checked.ok() ? "" : checked.error().message));
+  }
+}
+
 TEST_CASE("sizes that are held out stay out of the fit that predicts them") {
   std::vector<MeasuredRow> rows;
   for (int64_t bytes = 1 << 20; bytes <= 1 << 26; bytes *= 2)

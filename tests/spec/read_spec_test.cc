@@ -207,6 +207,31 @@ TEST_CASE("protocols that leave an op without one, and near bytes without what i
   CHECK(message(R"~([{"name": "a", "base_ns": 5, "hop_ns": [1], "ops": ["slice"]}])~").find("slice") != std::string::npos);
 }
 
+TEST_CASE("a share that comes to less than 1 MB/s is refused: it would be priced as 1") {
+  const auto problems = [](const std::string& mb_per_s, const std::string& model) {
+    Diagnostics diagnostics;
+    const auto topology = read_topology_file(
+        R"~({"levels": [{"name": "link", "ranks": 8, "mb_per_s": )~" + mb_per_s + R"~(, "latency_ns": 1}], )~" + model + "}", "t.json",
+        diagnostics);
+    CHECK(topology.has_value() == diagnostics.empty());
+    std::string all;
+    for (const Diagnostic& one : diagnostics.sorted()) all += one.code + ": " + one.message + "; " + one.help + "\n";
+    return all;
+  };
+  const auto shares = [](const std::string& more) {
+    return R"~("model": "protocols", "protocols": [{"name": "a", "base_ns": 5, "hop_ns": [1], )~" + more + "}]";
+  };
+  const std::string few = " ten-thousandths of the 300 MB/s of level \"link\" is less than 1 MB/s; a share of at least 34 here\n";
+  CHECK(problems("300", shares(R"~("share": [34], "trees": true)~")).empty());
+  CHECK(problems("300", shares(R"~("share": [33])~")) == "E0314: a share of 33" + few);
+  CHECK(problems("300", shares(R"~("trees": true, "tree_share": [1])~")) == "E0314: a share of 1" + few);
+  CHECK(problems("300", shares(R"~("near_bytes": 9, "far_share": [20])~")) == "E0314: a share of 20" + few);
+  CHECK(problems("10000", shares(R"~("share": [1])~")).empty());
+  // NCCL's LL has half of a bandwidth.
+  CHECK(problems("2", R"~("model": "nccl")~").empty());
+  CHECK(problems("1", R"~("model": "nccl")~").starts_with("E0314: a share of 5000 ten-thousandths of the 1 MB/s"));
+}
+
 TEST_CASE("topologies: a preset, levels, a file") {
   const auto with = [](const std::string& topology) {
     return R"~({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "dp", "size": 2}]}, "topology": )~" + topology + "}";
