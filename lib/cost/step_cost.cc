@@ -100,6 +100,22 @@ bool lie_in_order(const State& coarser, const State& finer, std::span<const int6
   return in_one_stretch(small, large);
 }
 
+// Bytes of the largest chunk in groups whose communicators do not take the chunks as they lie: by
+// ascending rank. Within a group all chunks are as large, or the first is; `largest`: of any group.
+int64_t largest_turned(const State& before, const State& after, std::span<const int64_t> shape,
+                       const LevelMap& levels, int64_t element_bytes, int64_t largest) {
+  const TurnedGroups& turned = levels.turned_groups(scattered(before, after));
+  if (turned.all) return largest;
+  const std::vector<int64_t> sizes = mesh_shape(levels.mesh());
+  int64_t most = 0;
+  for (const int64_t first : turned.first_ranks) {
+    if (most == largest) break;
+    const Box chunk = box_of(after, shape, sizes, coordinates_of(first, sizes));
+    most = std::max(most, saturating_mul(volume(chunk), element_bytes));
+  }
+  return most;
+}
+
 }  // namespace
 
 StepFigures step_figures(const State& before, const State& after, std::span<const int64_t> shape,
@@ -126,13 +142,17 @@ StepFigures step_figures(const State& before, const State& after, std::span<cons
       if (!lie_in_order(after, before, shape, to, from)) f.staging = moved.whole;
       f.bytes.copied = saturating_mul(2, f.staging);
       break;
-    case OpPiece::box_after:
-      // A communicator takes the chunks by ascending rank.
-      if (!lie_in_order(before, after, shape, from, to) || !next_to_each_other(before, after) ||
-          !levels.in_rank_order(scattered(before, after)))
-        f.staging = moved.whole;
-      f.bytes.copied = saturating_add(saturating_mul(2, f.staging), f.wire);
+    case OpPiece::box_after: {
+      // What groups that pack move: all of them, or those whose chunks go to ranks out of order.
+      const int64_t chunk =
+          lie_in_order(before, after, shape, from, to) && next_to_each_other(before, after)
+              ? largest_turned(before, after, shape, levels, element_bytes, largest)
+              : largest;
+      const OpBytes packed = bytes_of(op, chunk, group);
+      f.staging = packed.whole;
+      f.bytes.copied = std::max(f.wire, saturating_add(saturating_mul(2, f.staging), packed.wire));
       break;
+    }
     case OpPiece::overlap:
       f.staging = saturating_mul(2, moved.whole);
       f.bytes.copied = f.staging;

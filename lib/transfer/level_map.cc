@@ -76,9 +76,9 @@ const LevelMap::Shapes& LevelMap::shapes_of(std::span<const SubAxis> sub_axes) c
   return remembered_.emplace(std::move(key), std::move(shapes)).first->second;
 }
 
-bool LevelMap::in_rank_order(const std::vector<SubAxis>& slowest_first) const {
-  const auto [found, fresh] = in_rank_order_.try_emplace(slowest_first, false);
-  if (fresh) found->second = meshplan::in_rank_order(*mesh_, slowest_first);
+const TurnedGroups& LevelMap::turned_groups(const std::vector<SubAxis>& slowest_first) const {
+  const auto [found, fresh] = turned_groups_.try_emplace(slowest_first);
+  if (fresh) found->second = meshplan::turned_groups(*mesh_, slowest_first);
   return found->second;
 }
 

@@ -27,6 +27,7 @@
 #include "transfer/level_digits.h"
 #include "transfer/level_units.h"
 #include "transfer/rank_classes.h"
+#include "transfer/rank_order.h"
 
 namespace meshplan {
 
@@ -80,9 +81,9 @@ class LevelMap {
   [[nodiscard]] const Spread& spread(std::span<const SubAxis> sub_axes) const {
     return shapes_of(sub_axes).spread;
   }
-  // Whether in every group over these sub-axes the ranks' ids ascend as their coordinates do, the
-  // first sub-axis slowest (transfer/rank_order.h); remembered.
-  [[nodiscard]] bool in_rank_order(const std::vector<SubAxis>& slowest_first) const;
+  // The groups over these sub-axes in which the ranks' ids do not ascend as their coordinates do,
+  // the first sub-axis slowest; remembered.
+  [[nodiscard]] const TurnedGroups& turned_groups(const std::vector<SubAxis>& slowest_first) const;
   // How many ranks were listed to find them: 0 where products answer.
   [[nodiscard]] int64_t ranks_listed(std::span<const SubAxis> sub_axes) const {
     return shapes_of(sub_axes).ranks_listed;
@@ -132,7 +133,7 @@ class LevelMap {
   bool consecutive_ = true;  // positions i -> base + i
   MeshDigits digits_;        // of no digits where not regular
   mutable std::map<std::vector<SubAxis>, Shapes> remembered_;
-  mutable std::map<std::vector<SubAxis>, bool> in_rank_order_;
+  mutable std::map<std::vector<SubAxis>, TurnedGroups> turned_groups_;
   mutable std::map<std::pair<std::vector<SubAxis>, std::vector<int64_t>>, std::vector<RankClass>>
       classes_;
   mutable std::map<std::pair<int, size_t>, std::vector<UnitMembers>> few_units_;

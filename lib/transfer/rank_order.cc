@@ -28,7 +28,7 @@ std::optional<bool> positions_ascend(const Mesh& mesh, std::span<const SubAxis> 
   return true;
 }
 
-bool listed_ascend(const Mesh& mesh, std::span<const SubAxis> slowest_first) {
+TurnedGroups listed_turned(const Mesh& mesh, std::span<const SubAxis> slowest_first) {
   const std::vector<int64_t> positions = positions_of(mesh);
   const CoordinatesOn on(slowest_first, mesh_shape(mesh));
   // By the coordinates that members share, then by their own.
@@ -37,25 +37,30 @@ bool listed_ascend(const Mesh& mesh, std::span<const SubAxis> slowest_first) {
     const auto index = static_cast<int64_t>(i);
     members[{index - on.part(index), on.number(index)}] = positions[i];
   }
+  TurnedGroups turned;
   for (const int64_t copy : sorted_offsets(copy_modes(mesh))) {
     const auto id = [&](const auto& member) {
       return rank_at(*mesh.universe, copy + member->second);
     };
     for (auto at = members.begin(), next = std::next(at); next != members.end(); at = next++) {
-      if (at->first.first == next->first.first && id(at) > id(next)) return false;
+      if (at->first.first == next->first.first && id(at) > id(next))
+        turned.first_ranks.push_back(at->first.first);
     }
   }
-  return true;
+  std::sort(turned.first_ranks.begin(), turned.first_ranks.end());
+  turned.first_ranks.erase(std::unique(turned.first_ranks.begin(), turned.first_ranks.end()),
+                           turned.first_ranks.end());
+  return turned;
 }
 
 }  // namespace
 
-bool in_rank_order(const Mesh& mesh, std::span<const SubAxis> slowest_first) {
+TurnedGroups turned_groups(const Mesh& mesh, std::span<const SubAxis> slowest_first) {
   const std::vector<int64_t>& ids = mesh.universe->ranks;
   if (std::is_sorted(ids.begin(), ids.end())) {
-    if (const auto ascend = positions_ascend(mesh, slowest_first)) return *ascend;
+    if (const auto ascend = positions_ascend(mesh, slowest_first)) return {!*ascend, {}};
   }
-  return listed_ascend(mesh, slowest_first);
+  return listed_turned(mesh, slowest_first);
 }
 
 }  // namespace meshplan

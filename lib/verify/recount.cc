@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/int_math.h"
+#include "mesh/coordinates.h"
 #include "tensor/box.h"
 #include "verify/figures.h"
 #include "verify/group_time.h"
@@ -104,24 +105,30 @@ bool ascends(const Layout& layout) {
   return true;
 }
 
-// Whether chunk by chunk the ranks that they go to ascend in every group: so communicators number
-// their members.
-bool chunks_by_rank(const StepView& view) {
+// Elements of the largest chunk in groups whose ranks do not ascend chunk by chunk, which is how
+// communicators number their members. `largest`: of any group.
+int64_t largest_out_of_order(const StepView& view, int64_t largest) {
   const Mesh& mesh = *view.src_mesh;
-  const auto chunks = layout_of(mesh, mesh_shape(mesh), made_of_pending(view));
-  if (!chunks) return false;
+  const std::vector<int64_t> sizes = mesh_shape(mesh);
+  const auto chunks = layout_of(mesh, sizes, made_of_pending(view));
+  if (!chunks) return largest;
   const Universe& universe = *mesh.universe;
-  if (std::is_sorted(universe.ranks.begin(), universe.ranks.end())) return ascends(*chunks);
+  if (std::is_sorted(universe.ranks.begin(), universe.ranks.end()))
+    return ascends(*chunks) ? 0 : largest;
   const auto groups = complement(*chunks, universe.world);
-  if (!groups) return false;
+  if (!groups) return largest;
   const std::vector<int64_t> members = offsets(*chunks);
+  int64_t most = 0;
   for (const int64_t first : offsets(*groups)) {
-    for (size_t i = 1; i < members.size(); ++i) {
-      if (rank_at(universe, first + members[i - 1]) > rank_at(universe, first + members[i]))
-        return false;
-    }
+    const bool ascend = std::is_sorted(members.begin(), members.end(), [&](int64_t a, int64_t b) {
+      return rank_at(universe, first + a) < rank_at(universe, first + b);
+    });
+    if (ascend) continue;
+    const std::vector<int64_t> at = coordinates_at(mesh, first).along;
+    most = std::max(most, volume(box_of(view.step->state, view.tensor->shape, sizes, at)));
+    if (most == largest) break;
   }
-  return true;
+  return most;
 }
 
 // `from`, `to`: the largest boxes before and after.
@@ -134,16 +141,24 @@ Collective collective_between(const StepView& view, const std::vector<int64_t>& 
   const OpRule rule = rule_of(view.step->op);
   switch (rule.piece) {
     case Piece::box:
-    case Piece::chunk: {
-      const bool gathers = rule.piece == Piece::box;
-      moved.piece = bytes_of_box(gathers ? from : to, element);
+      moved.piece = bytes_of_box(from, element);
       moved.whole = saturating_mul(moved.piece, ranks);
       out.wire = saturating_mul(moved.piece, ranks - 1);
-      const bool in_order = gathers ? lies_in_order(view, *view.before, to, from)
-                                    : lies_in_order(view, view.step->state, from, to) &&
-                                          !slices_below(view) && chunks_by_rank(view);
-      out.staging = in_order ? 0 : moved.whole;
-      moved.copied = saturating_add(saturating_mul(2, out.staging), gathers ? 0 : out.wire);
+      out.staging = lies_in_order(view, *view.before, to, from) ? 0 : moved.whole;
+      moved.copied = saturating_mul(2, out.staging);
+      break;
+    case Piece::chunk: {
+      const int64_t largest = bytes_of_box(to, 1);
+      moved.piece = saturating_mul(largest, element);
+      moved.whole = saturating_mul(moved.piece, ranks);
+      out.wire = saturating_mul(moved.piece, ranks - 1);
+      // What is packed is packed in every group, or in those that are out of order.
+      const bool lie = lies_in_order(view, view.step->state, from, to) && !slices_below(view);
+      const int64_t packed =
+          saturating_mul(lie ? largest_out_of_order(view, largest) : largest, element);
+      out.staging = saturating_mul(packed, ranks);
+      moved.copied = std::max(out.wire, saturating_add(saturating_mul(2, out.staging),
+                                                       saturating_mul(packed, ranks - 1)));
       break;
     }
     case Piece::share:
