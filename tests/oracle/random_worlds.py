@@ -318,6 +318,12 @@ def add_universes(rng, spec, first):
         spec["redistributions"].append(asked_of(rng, red, source[1], target[1], False))
 
 
+def shares_of(rng, levels, choices):
+    """One a level, of which none comes to less than 1 MB/s."""
+    speeds = [level.get("mb_per_s") or round(level["gb_per_s"] * 1000) for level in levels]
+    return [max(rng.choice(choices), -(-10000 // speed)) for speed in speeds]
+
+
 def add_protocols(rng, topology):
     levels = topology["levels"]
     for level in levels:
@@ -335,7 +341,7 @@ def add_protocols(rng, topology):
     for number in range(rng.choice([1, 2, 3])):
         protocol = {"name": f"p{number}", "base_ns": rng.choice([0, 500, 6600, 14000]),
                     "hop_ns": [rng.choice([0, 10, 1000, 3400, 14000]) for _ in levels],
-                    "share": [rng.choice([1, 500, 7600, 10000]) for _ in levels]}
+                    "share": shares_of(rng, levels, [1, 500, 7600, 10000])}
         if rng.random() < 0.5:
             protocol["trees"] = True
         if rng.random() < 0.5:
@@ -343,10 +349,10 @@ def add_protocols(rng, topology):
         if rng.random() < 0.5:
             protocol["tree_ns"] = [rng.choice([0, 10, 5000]) for _ in levels]
         if rng.random() < 0.5:
-            protocol["tree_share"] = [rng.choice([1, 500, 8300, 10000]) for _ in levels]
+            protocol["tree_share"] = shares_of(rng, levels, [1, 500, 8300, 10000])
         if rng.random() < 0.3:
             protocol["near_bytes"] = rng.choice([1, 64, 5000])
-            protocol["far_share"] = [rng.choice([1, 500, 8300, 10000]) for _ in levels]
+            protocol["far_share"] = shares_of(rng, levels, [1, 500, 8300, 10000])
         topology["protocols"].append(protocol)
     # One of them serves any size of all ops; others may be of a few.
     for protocol in topology["protocols"][1:]:
