@@ -178,7 +178,6 @@ class Ways {
   // Prices every exchange on the way from the source: a plan, where it takes less than the best one
   // known. Whether something was learnt.
   bool price_way() {
-    if (p_.peak_limit != INT64_MAX) return false;
     int64_t all = 0;
     for (size_t i = source_; i != target_; i = ways_[i].next) all += ways_[i].ps;
     std::vector<size_t> raised;
@@ -199,12 +198,33 @@ class Ways {
       is_plan = is_plan && each.exact[each.sooner()];
       way.back().way = exchange_ways[each.sooner()];
     }
-    if (all < most_ps_ && is_plan) {
+    if (all < most_ps_ && is_plan && fits(way)) {
       most_ps_ = all;
       plan_ = std::move(way);
     }
     if (raised.empty()) return false;
     lose(raised);
+    return true;
+  }
+
+  // Whether each step of the way from the source, as it is priced, keeps to the limit of peaks.
+  [[nodiscard]] bool fits(const KnownWay& way) const {
+    if (p_.peak_limit == INT64_MAX) return true;
+    size_t from = source_;
+    for (const KnownStep& step : way) {
+      const SearchState& at = states_[from].at;
+      const Way& known = ways_[from];
+      const auto keeps = [&](const Edge& edge) { return peak_of(p_, at, edge) <= p_.peak_limit; };
+      const bool fit = step.way ? keeps(exchange_edge(p_, at, step.to, *step.way))
+                                : std::any_of(leading_on_[from].begin(), leading_on_[from].end(),
+                                              [&](const Move& move) {
+                                                const Edge& edge = edges_[move.edge];
+                                                return move.other == known.next &&
+                                                       edge.cost.ps == known.ps && keeps(edge);
+                                              });
+      if (!fit) return false;
+      from = known.next;
+    }
     return true;
   }
 

@@ -38,6 +38,26 @@ std::vector<LeftState> every_left_state(const PlanProblem& p) {
   return states;
 }
 
+// The largest peak of the steps of a way, each by the edge of least peak.
+int64_t peak_of_way(const PlanProblem& p, const KnownWay& way) {
+  int64_t peak = 0;
+  SearchState from = p.source;
+  for (const KnownStep& step : way) {
+    std::vector<Edge> edges;
+    if (step.way)
+      edges.push_back(exchange_edge(p, from, step.to, *step.way));
+    else
+      (void)collective_moves(p, from, edges);
+    int64_t least = INT64_MAX;
+    for (const Edge& edge : edges) {
+      if (edge.to == step.to) least = std::min(least, peak_of(p, from, edge));
+    }
+    peak = std::max(peak, least);
+    from = step.to;
+  }
+  return peak;
+}
+
 }  // namespace
 
 TEST_CASE("no plan has less left than single steps take: against the cheapest plan of each state") {
@@ -45,6 +65,7 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
   int64_t refused = 0;
   int64_t told = 0;
   int64_t made = 0;
+  int64_t fitting = 0;
   for (const SizedQuestion& w : {SizedQuestion{{3, 4}, {1000, 7}, 6}, SizedQuestion{{2, 3, 2}, {600, 50}, 4},
                                  SizedQuestion{{4, 3}, {2, 30}, 100}, SizedQuestion{{2, 2, 3}, {360, 24}, 8}}) {
     Topology topology = w.inside == 100 ? uniform_topology() : test::two_levels(w.inside, 500);
@@ -109,6 +130,21 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
         if (part.way.empty()) continue;
         ++made;
         CHECK(part.way.back().to == p->target);
+        // Under a limit of peaks a plan keeps to it; what is left is no more for that.
+        const int64_t reached = peak_of_way(*p, part.way);
+        PlanProblem tight = *p;
+        q.problem = &tight;
+        for (const int64_t limit : {reached, reached - 1}) {
+          tight.peak_limit = limit;
+          std::vector<LeftState> within = before;
+          const Raised fit = raise_left(q, within);
+          CHECK(fit.least_ps <= best.cost.ps);
+          if (fit.way.empty()) continue;
+          ++fitting;
+          CHECK(fit.way.back().to == p->target);
+          CHECK(peak_of_way(tight, fit.way) <= limit);
+        }
+        q.problem = &*p;
       }
       q.most_ps = best.cost.ps;
       // Where none but the cheapest is of use, too.
@@ -120,7 +156,9 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
       for (size_t i = 0; i < some.size(); ++i) REQUIRE(some[i].left <= states[i].left);
     }
   }
-  MESSAGE(raised << " raised, " << refused << " refused, more told of " << told << " cut short, plans made of " << made);
+  MESSAGE(raised << " raised, " << refused << " refused, more told of " << told << " cut short, plans made of " << made
+                 << ", under a limit of " << fitting);
+  CHECK(fitting > 5);
   CHECK(told > 5);
   CHECK(made > 5);
   CHECK(raised > 300);
@@ -143,6 +181,27 @@ TEST_CASE("an exchange that takes too much to list leaves a plan proven that it 
   REQUIRE(found.exists);
   CHECK(to_text(found.shortcuts) == "none");
   CHECK(found.cost.ps == 241'129'630);
+}
+
+TEST_CASE("a limit that no step reaches costs nothing, and one that the plan keeps to little") {
+  // 3,840 ranks in racks of 72, [4096, 4099], none of whose states packs.
+  test::SmallQuestion question({5, 8, 6, 16}, *topology_preset("gb200-nvl72"), {{4096, 4099}, DType::bfloat16});
+  question.options.groups = GroupPolicy::declared;
+  question.request.src.shards = {{}, {{1, 1, 8}, {3, 1, 16}}};
+  question.request.dst.shards = {{{1, 1, 8}, {2, 1, 6}, {3, 1, 16}}, {{0, 1, 5}}};
+  const auto planned = [&](int64_t limit) {
+    question.options.max_memory_bytes = limit;
+    const auto list = plan_optimal({&question.meshes, &question.topology, &question.request, &question.options});
+    REQUIRE(list.ok());
+    PlannedRedistribution priced;
+    priced.request = question.request;
+    priced.steps = list->steps;
+    price_redistribution(priced, question.meshes, question.topology);
+    return priced;
+  };
+  const PlannedRedistribution any = planned(-1);
+  CHECK(planned(int64_t{1} << 40).steps == any.steps);
+  CHECK(planned(any.totals.peak_bytes).totals.predicted_ps < any.totals.predicted_ps / 10 * 11);
 }
 
 TEST_CASE("what one search comes to know of exchanges serves the next") {
