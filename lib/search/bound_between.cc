@@ -99,7 +99,7 @@ Bounds bound_of(const PlanProblem& p, const SearchState& from, const SearchState
     const uint32_t every_level = (1U << p.topology->levels.size()) - 1;
     b.ps = std::max(b.ps, p.times.ps(asked, bytes, 1, every_level));
   }
-  if (joined == 0 && !p.units.empty() && b.ps <= asks.enough_ps)
+  if (joined == 0 && p.units_tell && b.ps <= asks.enough_ps)
     b.ps = std::max(b.ps, unit_bound_ps(p, from, to, at(), {met, asks.several}, asks.enough_ps));
   return b;
 }

@@ -5,6 +5,7 @@
 
 #include "base/int_math.h"
 #include "cost/finer_tiers.h"
+#include "search/all_fetch.h"
 #include "search/exchange_peers.h"
 #include "search/list_pairs.h"
 #include "search/pair_memo.h"
@@ -185,8 +186,19 @@ class FloorsBetween {
     if (is_not_floored(p_, from_, to_)) return 0;
     if (!between_) between_.emplace(p_, from_, to_);
     const int64_t floor = between_->ps(way);
-    if (p_.units.empty() || floor > enough_ps) return floor;
+    if (floor > enough_ps) return floor;
+    if (way == ExchangeWay::by_all) return std::max(floor, by_all_ps(enough_ps));
+    if (!p_.units_tell) return floor;
     return std::max(floor, unit_exchange_floor_ps(p_, from_, to_, way, enough_ps));
+  }
+  [[nodiscard]] int64_t by_all_ps(int64_t enough_ps) const {
+    DigitChange change;
+    if (lines_up(p_, from_, to_, change)) {
+      change.longest = longest_of_piece(p_, digits_of(p_, from_), digits_of(p_, to_));
+      return all_fetch_floor_ps(p_, change);
+    }
+    if (p_.units.empty()) return 0;
+    return unit_exchange_floor_ps(p_, from_, to_, ExchangeWay::by_all, enough_ps);
   }
 
   const PlanProblem& p_;
@@ -215,7 +227,8 @@ WayFloors exchange_floors_ps(const PlanProblem& p, const SearchState& from, cons
 
 int64_t close_exchange_floor_ps(const PlanProblem& p, const SearchState& from,
                                 const SearchState& to, ExchangeWay way, int64_t enough_ps) {
-  if (p.units.empty() || is_not_floored(p, from, to)) return 0;
+  const bool looks = way == ExchangeWay::by_all ? !p.units.empty() : p.units_tell;
+  if (!looks || is_not_floored(p, from, to)) return 0;
   return unit_peers_floor_ps(p, from, to, way, enough_ps);
 }
 

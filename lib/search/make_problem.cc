@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "base/int_math.h"
+#include "cost/exchange.h"
+#include "cost/finer_tiers.h"
 #include "cost/listed_bounds.h"
 #include "cost/protocols.h"
 #include "search/search_state.h"
@@ -149,7 +151,9 @@ class ProblemMaker {
     find_digits();
     p_.ranks = mesh_size(*p_.mesh);
     list_ranks();
-    if (!p_.exact_levels || !p_.even) look_at_units(p_);
+    const bool cut_evenly = p_.exact_levels && p_.even;
+    if (!cut_evenly || (all_may_fetch() && !p_.always_line_up)) look_at_units(p_);
+    p_.units_tell = !cut_evenly && !p_.units.empty();
     p_.inside = inside_units(p_);
     set_bytes();
     set_least_by_all();
@@ -421,10 +425,17 @@ class ProblemMaker {
     }
   }
 
+  // Whether exchanges that all fetch are looked at, in some way.
+  [[nodiscard]] bool all_may_fetch() const {
+    return !p_.in_rounds && has_two_levels(p_) && !has_tables(*p_.topology) &&
+           p_.ranks <= whole_mesh_listed && p_.total_elements != 0 &&
+           p_.total_elements != INT64_MAX;
+  }
+
   void set_least_by_all() {
-    if (p_.in_rounds || p_.units.empty() || !has_two_levels(p_) || p_.ranks > whole_mesh_listed ||
-        p_.total_elements == 0 || p_.total_elements == INT64_MAX)
-      return;
+    if (!all_may_fetch()) return;
+    if (p_.exact_levels && p_.even) p_.least_by_all = 1;
+    if (!p_.units_tell) return;
     const UnitRanks& unit = p_.units.front();
     const int64_t bytes =
         saturating_mul(saturating_mul(2, unit.per_peer_ns), exchange_mb_per_s(unit.links)) / 1000;

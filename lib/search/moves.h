@@ -7,7 +7,8 @@
 //     sums that join others (PlanProblem::joins) in a bundle, beside other ops than sum and avg, or
 //         where the target has sums of its own; any that save less than joining_ps
 //     sub-axes that neither an end nor a level cuts (make_problem.cc)
-//     exchanges on one mesh that are fetched by all where units and boxes are even (may_go)
+//     exchanges on one mesh that are fetched by all where those that want a box fetch about as much
+//     each, or where very much is to be listed (may_go)
 #pragma once
 
 #include <functional>

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/int_math.h"
-#include "cost/pipeline.h"
 
 namespace meshplan {
 namespace {
@@ -426,61 +425,24 @@ PackedWorld::ExchangeFloors PackedWorld::exchange_floors(const Packed& from, con
     known.ps = one_phase_floor_ps(d, w, to.total, false);
     known.far_share_ps = one_phase_floor_ps(d, w, to.total, true);
     known.two_phases_ps = w.reduced == 0 ? two_phases_floor_ps(d, w, to.total, to.outers) : 0;
+    known.by_all_ps = unevenly_missed(d, w) ? by_all_floor_ps(d, to.total, to.outers) : INT64_MAX;
   }
   const int64_t one_phase_ps =
       has_far_holders(from, w) ? std::min(known.ps, known.far_share_ps) : known.ps;
-  return {one_phase_ps, known.two_phases_ps};
+  // Figures are kept for questions in which that is not offered, too.
+  const bool offered = p_->least_by_all < INT64_MAX;
+  return {one_phase_ps, known.two_phases_ps, offered ? known.by_all_ps : INT64_MAX};
+}
+
+// members_miss_unevenly of all_fetch.h; where nothing is pending.
+bool PackedWorld::unevenly_missed(const Difference& d, const PendingDigits& w) {
+  return w.number == 0 && d.crossed_from_outside() && !d.crossed_outside();
 }
 
 // Whether some outer digit tells no two shards apart.
 bool PackedWorld::has_far_holders(const Packed& from, const PendingDigits& w) const {
   if (w.reduced != 0 || !may_have_far_share(*p_, ExchangeWay::one_phase)) return false;
   return from.outers + w.kept - w.kept_inside < total_ - inside_;
-}
-
-// Pieces received, contributions among them: from the nearest holders, so what some unit mate has
-// comes from inside (exchange_digits.cc). With a far share part of it comes from outside, from one
-// more rank at least.
-int64_t PackedWorld::one_phase_floor_ps(const Difference& d, const PendingDigits& w, int total,
-                                        bool far_share) {
-  const int64_t bytes = piece(total + d.beyond(), w.reduced != 0);
-  const int64_t all = power(d.beyond() + w.reduced);
-  const int64_t near = power(d.beyond() - d.beyond_outside() + w.reduced - w.reduced_outside);
-  const int64_t inside = d.crossed() && !d.crossed_from_outside() ? near : near - 1;
-  const int64_t outside = d.crossed_from_outside() ? all : all - near;
-  if (far_share && inside == 0) return INT64_MAX;
-  int64_t latency = inside > 0 ? first_latency_ : 0;
-  int64_t slowest = far_share ? pace_together_.ps(saturating_mul(inside + outside, bytes))
-                              : pace_inside_.ps(saturating_mul(inside, bytes));
-  int64_t peers = saturating_mul(inside, first_per_peer_);
-  if (outside > 0 || far_share) {
-    latency = outer_latency_;
-    slowest = std::max(slowest, pace_outside_.ps(saturating_mul(outside, bytes)));
-    const int64_t peers_outside = std::max<int64_t>(outside, 1);
-    peers = saturating_add(peers, saturating_mul(peers_outside, outer_per_peer_));
-  }
-  return saturating_add(saturating_add(latency, peers), slowest);
-}
-
-// The members of a unit that want one box share what the unit misses of it: where positions are
-// crossed from outside of the unit, of some box all. The member that fetches least of it gets the
-// rest inside.
-int64_t PackedWorld::two_phases_floor_ps(const Difference& d, const PendingDigits& w, int total,
-                                         int outers) {
-  const int64_t sharing = power(inside_ - w.kept_at_once_inside - (total - outers));
-  const int64_t wanted = missing(total, d.beyond(), d.crossed());
-  const int64_t fetched =
-      d.crossed_from_outside()
-          ? ceil_div(wanted, sharing)
-          : share(outers, d.held_outside(), d.crossed_outside(), w.kept_at_once_inside);
-  PhaseTime fetch;
-  PhaseTime share_out;
-  if (fetched > 0 && outer_level_ > 0)
-    fetch = {saturating_add(outer_latency_, outer_per_peer_), pace_outside_.ps(fetched)};
-  if (wanted > fetched)
-    share_out = {saturating_add(first_latency_, first_per_peer_),
-                 pace_inside_.ps(wanted - fetched)};
-  return pipelined_ps(fetch, share_out, best_chunks(fetch, share_out));
 }
 
 }  // namespace meshplan

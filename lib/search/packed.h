@@ -115,7 +115,7 @@ class PackedWorld {
   // its box from outside, and the digit is not in its new slot yet, as lists have no gaps: either
   // it is in no list, and the box is larger by it, or it has to leave another slot later, which
   // costs such a share again. To a shallower slot: what enters that slot last is sent as that was
-  // received.
+  // received. Where all may fetch, a share 1 - 1/size of that, as others of the unit help.
   // `several`: of plans that communicate in two steps or more.
   [[nodiscard]] int64_t reordered_ps(const Packed& from, const Packed& to,
                                      bool several = false) const;
@@ -172,6 +172,11 @@ class PackedWorld {
   struct ExchangeFloors {
     int64_t one_phase_ps = 0;
     int64_t two_phases_ps = 0;
+    int64_t by_all_ps = INT64_MAX;  // where it is not offered
+    [[nodiscard]] int64_t of(ExchangeWay way) const {
+      if (way == ExchangeWay::one_phase) return one_phase_ps;
+      return way == ExchangeWay::by_all ? by_all_ps : two_phases_ps;
+    }
   };
   [[nodiscard]] ExchangeFloors exchange_floors(const Packed& from, const Packed& to);
 
@@ -264,6 +269,7 @@ class PackedWorld {
     uint64_t key = 0;  // 0: none
     int64_t ps = 0;
     int64_t two_phases_ps = 0;
+    int64_t by_all_ps = 0;
     int64_t far_share_ps = 0;  // in one phase
   };
   enum class FigureKind : uint8_t { bound, growing, floors, several };
@@ -336,9 +342,12 @@ class PackedWorld {
 
   [[nodiscard]] int64_t one_phase_floor_ps(const Difference& d, const PendingDigits& w, int total,
                                            bool far_share);
+  [[nodiscard]] static bool unevenly_missed(const Difference& d, const PendingDigits& w);
   [[nodiscard]] bool has_far_holders(const Packed& from, const PendingDigits& w) const;
   [[nodiscard]] int64_t two_phases_floor_ps(const Difference& d, const PendingDigits& w, int total,
                                             int outers);
+  [[nodiscard]] int64_t by_all_floor_ps(const Difference& d, int total, int outers);
+  [[nodiscard]] int64_t in_two_phases_ps(int64_t fetched, int64_t inside) const;
   // Levels in use, a bit each.
   [[nodiscard]] uint32_t links(bool outside) const {
     return (inside_ > 0 ? 1U : 0U) | (outside && outer_level_ > 0 ? 1U << outer_level_ : 0U);

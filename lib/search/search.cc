@@ -34,7 +34,7 @@ constexpr int64_t straight_percent = 4;
 // Where bounds look at units and ranks are many, exchanges take so long to list that better bounds
 // soon repay; not before a few steps have shown good plans, which leave fewer states to look at.
 int64_t easy_work_of(const PlanProblem& p, const SearchOptions& options) {
-  if (p.units.empty() || p.ranks <= few_ranks) return options.easy_work;
+  if (!p.units_tell || p.ranks <= few_ranks) return options.easy_work;
   return std::min(options.easy_work, easy_work_of_many);
 }
 

@@ -237,19 +237,19 @@ void Search::exchange_to(int32_t from, const SearchState& at, const Packed& pack
   if (floored) {
     floors = world_.exchange_floors(packed, packed_to);
     const int64_t floor =
-        alike ? std::min(floors.one_phase_ps, floors.two_phases_ps) : floors.one_phase_ps;
+        alike ? std::min({floors.one_phase_ps, floors.two_phases_ps, floors.by_all_ps})
+              : floors.one_phase_ps;
     const int64_t least_ps = std::max(soonest, saturating_add(gone, floor));
     if (least_ps > reached || saturating_add(least_ps, ahead) > best_.ps) return;
     if (known_reached != nullptr) reached = *known_reached = reached_in(to);
   }
   for (const ExchangeWay way : exchange_ways) {
+    if (floored && floors.of(way) == INT64_MAX) continue;
     if (!may_go(p_, at, to, way)) continue;
-    const int phases = phases_of(way);
     if (floored) {
       PlanCost least = node(from).g;
-      least.ps = std::max(
-          soonest, saturating_add(gone, phases == 1 ? floors.one_phase_ps : floors.two_phases_ps));
-      least.collectives += phases;
+      least.ps = std::max(soonest, saturating_add(gone, floors.of(way)));
+      least.collectives += phases_of(way);
       if (least.ps > reached || !better_than_best(through(least, ahead))) continue;
       if (left >= 0 && not_now(saturating_add(least.ps, left))) continue;
     }

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/int_math.h"
+#include "search/all_fetch.h"
 #include "search/exchange_floor.h"
+#include "search/exchange_peers.h"
 #include "search/listing_work.h"
 #include "search/work.h"
 #include "tensor/box.h"
@@ -310,12 +312,29 @@ bool may_lap(const PlanProblem& p, const SearchState& from) {
 
 }  // namespace
 
+bool lines_up(const PlanProblem& p, const SearchState& from, const SearchState& to,
+              DigitChange& change) {
+  if (!p.exact_levels) return false;
+  const auto evenly = [&](const SearchState& s) {
+    const RankSides::Lists& lists = p.sides.lists(p, s);
+    return std::all_of(lists.along.begin(), lists.along.begin() + p.dims,
+                       [](const RankSides::Sides* sides) { return sides->even; });
+  };
+  if (!p.even && !(evenly(from) && evenly(to))) return false;
+  return line_up(p, digits_of(p, from), digits_of(p, to), change);
+}
+
 bool may_go(const PlanProblem& p, const SearchState& from, const SearchState& to, ExchangeWay way) {
   if (way == ExchangeWay::one_phase) return true;
   if (from.pending != to.pending || !has_two_levels(p)) return false;
   if (way == ExchangeWay::two_phases) return members_share(p, to) || may_lap(p, from);
   if (p.least_by_all == INT64_MAX || (from.pending | from.made | to.made) != 0) return false;
+  DigitChange change;
+  if (lines_up(p, from, to, change))
+    return members_miss_unevenly(p.world, change) &&
+           saturating_mul(p.ranks, p.world.product(change.src_only)) <= whole_mesh_listed;
   if (saturating_mul(p.ranks, shards_met(p, from, to)) > whole_mesh_listed) return false;
+  if (p.even && p.exact_levels) return true;
   const int64_t sharing = p.exact_levels ? members_of_box(p, to) : 1;
   return floor_div(box_elements(p, to), sharing) >= p.least_by_all &&
          !(p.exact_levels && cuts_nearly_evenly(p, from) && cuts_nearly_evenly(p, to));

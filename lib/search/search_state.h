@@ -169,8 +169,8 @@ struct PlanProblem {
   // Of a bundle: no laps, no far shares, nothing fetched by all (ExchangeQuestion).
   bool in_rounds = false;
   bool exact_levels = true;  // digits of sub-axes are known: exchanges have closed forms
-  // Elements that one rank takes longer to fetch than two peers do: where none fetches so many, all
-  // gain nothing by sharing that (ExchangeWay::by_all). INT64_MAX: nowhere.
+  // Where boxes or units are uneven, elements that one rank takes longer to fetch than two peers
+  // do: all share no less (ExchangeWay::by_all). 1: everything is even; INT64_MAX: it is not asked.
   int64_t least_by_all = INT64_MAX;
   int64_t total_elements = 1;
   int64_t idle_elements = 1;  // along the tensor dims that do not take part
@@ -195,8 +195,10 @@ struct PlanProblem {
   mutable ListPairs pairs;  // of lists, on these ranks and the units below
   mutable KnownPeers known_peers;
   mutable KnownExchanges known_exchanges;
-  // Looked at where levels cut the mesh unevenly (telling_units.h), and the one to look at first.
+  // Looked at where levels cut the mesh unevenly or states the tensor (telling_units.h), and the
+  // one to look at first. Where only digits do not line up, they tell what all fetch alone.
   std::vector<UnitRanks> units;
+  bool units_tell = false;  // of bounds, and of exchanges in every way
   mutable size_t telling_unit = 0;
   mutable UnitBoxTable unit_boxes;  // of their members
   mutable UnitPair unit_pair;
@@ -319,6 +321,9 @@ struct SubAxisRun {
 // are not products of them: the slow engines answer then.
 [[nodiscard]] bool line_up(const PlanProblem& p, const DigitState& from, const DigitState& to,
                            DigitChange& out);
+// Whether closed forms answer of an exchange between them: both.
+[[nodiscard]] bool lines_up(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                            DigitChange& change);
 // Extent of the longest dim of one piece between two states that line up.
 [[nodiscard]] int64_t longest_of_piece(const PlanProblem& p, const DigitState& from,
                                        const DigitState& to);
@@ -335,9 +340,10 @@ struct SubAxisRun {
 // Whether ranks of the mesh lie in several units of the topology's innermost level.
 [[nodiscard]] bool has_two_levels(const PlanProblem& p);
 // Whether an exchange between two states may go in this way: in two phases where members share a
-// box, or may fetch in laps; by all where boxes or units are uneven, ranks may have so much to
-// fetch that all gain something, nothing is pending and no more is listed than whole_mesh_listed.
-// Of these some do not all the same (all_may_gain).
+// box, or may fetch in laps; by all where nothing is pending, no more is listed than
+// whole_mesh_listed, and where both states line up members of units miss unevenly (all_fetch.h),
+// or boxes or units are uneven and ranks may have so much to fetch that all gain something. Of
+// these some do not all the same (all_may_gain).
 [[nodiscard]] bool may_go(const PlanProblem& p, const SearchState& from, const SearchState& to,
                           ExchangeWay way);
 

@@ -47,7 +47,9 @@ PackedWorld::Basis PackedWorld::basis_now() const {
               first_per_peer_,
               outer_per_peer_,
               static_cast<int64_t>(outer_level_),
-              p_->sub_axes};
+              p_->sub_axes,
+              p_->element,
+              static_cast<int64_t>(p_->tensor.shape.size())};
   // Digits outside of level 0, and where sub-axes begin.
   int64_t begins = 0;
   for (int a = 0; a < p_->sub_axes; ++a) {
@@ -122,10 +124,13 @@ void PackedWorld::time_levels() {
   // Or has one more value of all that it wants.
   least_inner_step_ps_ = p_->times.ps({}, floor_div(least_bytes(), power(total_ - inside_)),
                                       power(inside_), links(false));
+  // Where all may fetch, members whose unit has their part fetch for others.
+  const bool by_all = p_->least_by_all < INT64_MAX;
+  const int64_t shared = by_all ? least_bytes() - ceil_div(least_bytes(), power(1)) : least_bytes();
   for (const bool several : {false, true})
     finest_part_ps_[several ? 1 : 0] =
-        p_->times.ps({2, static_cast<int>(outer_level_), true, several}, least_bytes(),
-                     power(total_), 1U << outer_level_);
+        p_->times.ps({2, static_cast<int>(outer_level_), true, several}, shared, power(total_),
+                     1U << outer_level_);
 }
 
 PackedWorld::Pace::Pace(const TopologyLevel& level)

@@ -76,6 +76,8 @@ const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const Sea
 
 bool all_may_gain(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   if (!may_go(p, from, to, ExchangeWay::by_all)) return false;
+  DigitChange change;
+  if (lines_up(p, from, to, change)) return true;
   const int64_t mb_per_s = exchange_mb_per_s(p.units.front().links);
   const auto fetch_ps = [&](int64_t elements, int64_t members) {
     return transfer_ps(saturating_mul(elements, p.element), members, mb_per_s);
@@ -92,6 +94,7 @@ bool all_may_gain(const PlanProblem& p, const SearchState& from, const SearchSta
     }
     shared = std::max(shared, fetch_ps(all, unit.members()));
   }
+  if (p.even && p.exact_levels) return most > shared;
   const int64_t peers_ps = saturating_mul(p.units.front().per_peer_ns, 2 * 1000);
   return most - shared > std::max(shared / 4, peers_ps);
 }

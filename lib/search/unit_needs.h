@@ -91,9 +91,9 @@ struct UnitRanks {
                                         const SearchState& from, const SearchState& to);
 
 // Whether members of the units that are looked at fetch so unevenly in two phases, by those that
-// want a box, that all may gain by sharing it: the one that fetches most would take a quarter, and
-// the time of two peers, longer than the members of the unit that fetches most would, were that
-// shared. Not where boxes and units are even: there those that want a box fetch about as much each.
+// want a box, that all may gain by sharing it: the one that fetches most would take longer than the
+// members of the unit that fetches most would, were that shared; where boxes or units are uneven by
+// a quarter, and the time of two peers. Where states line up, wherever all may share (may_go).
 [[nodiscard]] bool all_may_gain(const PlanProblem& p, const SearchState& from,
                                 const SearchState& to);
 

@@ -1,10 +1,12 @@
-// Steps on one mesh of plans across meshes in which all ranks of units share the fetching.
+// Steps on one mesh of plans, across meshes or on that one alone, in which all ranks of units share the fetching.
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "planner/small_bundle.h"
+#include "replay_host/host.h"
 #include "search/optimal.h"
 #include "verify/verify.h"
 
@@ -110,4 +112,89 @@ TEST_CASE("a plan by a step that all fetch is no cheaper than one that is proven
     return planned.totals.predicted_ps;
   };
   CHECK(ps_within(-1) <= ps_within(64));
+}
+
+TEST_CASE("where all is even ranks of a host fetch for those whose part it has not: planned, proven, verified and run") {
+  struct Asked {
+    Dims dims;
+    std::vector<int64_t> shape;
+    std::string src;
+    std::string dst;
+  };
+  // Digits line up; and those of 6 and 4, where hosts of 8 cut the 6 into threes, do not.
+  for (const Asked& asked : {Asked{{{"dp", 8}, {"tp", 4}}, {128, 4096, 1408}, "S(1)[0]S(1)[1]", "RS(1)"},
+                             Asked{{{"dp", 3}, {"tp", 8}}, {12288, 24576}, "S(1)S(0)", "S(1)[1]S(1)[0]"},
+                             Asked{{{"a", 6}, {"b", 4}}, {1536, 3072}, "S(0)S(1)", "S(1)S(0)"}}) {
+    CAPTURE(asked.dst);
+    const MeshTable table = one_root(asked.dims);
+    const Topology topology = *topology_preset("h100");
+    const Request request = request_of(table, "w", asked.shape, asked.src, asked.dst, 1);
+    PlanOptions options;
+    options.groups = GroupPolicy::any;
+    const PlanOutcome outcome = plan_requests(table, topology, {request}, options, no_spec);
+    REQUIRE(outcome.failures.empty());
+    const Plan& plan = outcome.plan;
+    CHECK(shares(plan));
+    const PlannedRedistribution& planned = plan.redistributions[0];
+    CHECK(planned.proven_gap_ps == 0);
+    const Status status = verify_plan(plan);
+    CHECK_MESSAGE(status.ok(), (status.ok() ? "" : status.error().message));
+    // The same exchange by those that want a box, in one phase and in two.
+    const LevelMap levels(table.meshes[0], topology);
+    for (const int phases : {1, 2}) {
+      ExchangeQuestion q;
+      q.levels = &levels;
+      q.shape = request.tensor.shape;
+      q.element_bytes = 2;
+      q.src = &request.src;
+      q.dst = &request.dst;
+      q.phases = phases;
+      q.far_too = phases == 1;
+      CHECK(planned.totals.predicted_ps < price_exchange(q).predicted_ps);
+    }
+    ReplayOptions replay;
+    replay.threads = 2;
+    const auto report = replay_on_host(plan, replay);
+    REQUIRE_MESSAGE(report.ok(), (report.ok() ? "" : report.error().message));
+    CHECK_MESSAGE(all_right(*report), to_text(*report));
+  }
+}
+
+TEST_CASE("no random even plan that is proven is dearer than what all ranks of hosts may fetch at once") {
+  std::mt19937_64 random(20'261'127);
+  const Topology topology = *topology_preset("h100");
+  int fetched = 0;
+  int compared = 0;
+  for (const Dims& dims :
+       {Dims{{"a", 2}, {"b", 8}}, Dims{{"a", 8}, {"b", 4}}, Dims{{"a", 2}, {"b", 4}, {"c", 4}}, Dims{{"a", 6}, {"b", 4}}}) {
+    const MeshTable table = one_root(dims);
+    const LevelMap levels(table.meshes[0], topology);
+    const std::string all_whole(dims.size(), 'R');
+    for (int round = 0; round < 60; ++round) {
+      Request request = request_of(table, "w", {3072 << random() % 4, 3072}, all_whole, all_whole, 1);
+      for (State* state : {&request.src, &request.dst}) {
+        for (size_t m = 0; m < dims.size(); ++m) {
+          const size_t d = random() % 3;
+          if (d < 2) state->shards[d].push_back({static_cast<int32_t>(m), 1, dims[m].second});
+        }
+        for (auto& order : state->shards) std::shuffle(order.begin(), order.end(), random);
+      }
+      PlanOptions options;
+      options.groups = GroupPolicy::any;
+      const PlanOutcome outcome = plan_requests(table, topology, {request}, options, no_spec);
+      REQUIRE(outcome.failures.empty());
+      fetched += shares(outcome.plan);
+      const auto problem = make_problem(levels, {&table, nullptr, &request, &options}, request, request.dst);
+      REQUIRE(problem);
+      if (!may_go(*problem, problem->source, problem->target, ExchangeWay::by_all)) continue;
+      const PlannedRedistribution& planned = outcome.plan.redistributions[0];
+      CAPTURE(planned.trace);
+      CHECK(planned.totals.predicted_ps - planned.proven_gap_ps <=
+            price_between(*problem, problem->source, problem->target, ExchangeWay::by_all).predicted_ps);
+      ++compared;
+    }
+  }
+  MESSAGE(fetched << " plans are fetched by all, " << compared << " exchanges compared");
+  CHECK(fetched >= 5);
+  CHECK(compared > 30);
 }

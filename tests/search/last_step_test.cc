@@ -132,8 +132,9 @@ std::vector<std::vector<int64_t>> cheapest_ways(const PlanProblem& p, const std:
     for (size_t b = 0; b < n; ++b) {
       if (a == b) continue;
       ps[a][b] = INT64_MAX;
-      for (const ExchangeWay way : {ExchangeWay::one_phase, ExchangeWay::two_phases})
-        ps[a][b] = std::min(ps[a][b], price_between(p, all[a], all[b], way).predicted_ps);
+      for (const ExchangeWay way : exchange_ways) {
+        if (may_go(p, all[a], all[b], way)) ps[a][b] = std::min(ps[a][b], price_between(p, all[a], all[b], way).predicted_ps);
+      }
     }
     std::vector<Edge> edges;
     collective_moves(p, all[a], edges);
@@ -158,17 +159,30 @@ TEST_CASE("no way of any number of steps takes less than what is left at least")
     std::vector<int64_t> sizes;
     size_t rank;
     int64_t inside;
+    bool by_all = false;  // may fetch
   };
   int raised = 0;
   int met = 0;
-  for (const World& w : {World{{2, 2, 2}, 2, 4}, World{{2, 2, 2}, 2, 2}, World{{2, 2, 2}, 1, 4}, World{{2, 2, 2}, 3, 2},
-                         World{{3, 3}, 2, 3}, World{{4, 2}, 2, 2}}) {
+  int below = 0;
+  std::vector<World> worlds{World{{2, 2, 2}, 2, 4}, World{{2, 2, 2}, 2, 2}, World{{2, 2, 2}, 1, 4},
+                            World{{2, 2, 2}, 3, 2}, World{{3, 3}, 2, 3},    World{{4, 2}, 2, 2}};
+  for (size_t i = worlds.size(); i-- > 0;) {
+    worlds.push_back(worlds[i]);
+    worlds.back().by_all = true;
+  }
+  for (const World& w : worlds) {
     const int64_t extent = std::accumulate(w.sizes.begin(), w.sizes.end(), int64_t{512}, std::multiplies<>());
     const test::SmallQuestion question(w.sizes, test::two_levels(w.inside, 500), {std::vector<int64_t>(w.rank, extent), DType::float32});
     auto p = question.problem();
     REQUIRE(p);
     p->frozen.fill(0);
     p->state_limit = INT64_MAX;
+    REQUIRE(p->least_by_all == 1);
+    PlanProblem alone = *p;
+    alone.least_by_all = INT64_MAX;
+    PackedWorld without;
+    without.reset(alone);
+    if (!w.by_all) p->least_by_all = INT64_MAX;
     PackedWorld world;
     world.reset(*p);
     REQUIRE(world.usable());
@@ -188,12 +202,14 @@ TEST_CASE("no way of any number of steps takes less than what is left at least")
         const int64_t reordered = world.reordered_ps(packed, target);
         REQUIRE(reordered <= ps[a][b]);
         raised += reordered > least;
+        below += without.reordered_ps(packed, target) > ps[a][b];
         met += rest > 0 && ps[a][b] <= rest + rest / 50;
       }
     }
   }
   CHECK(raised > 500);
-  CHECK(met > 2000);
+  CHECK(met > 4000);
+  CHECK(below > 50);  // what holds where those that want a box fetch it
 }
 
 namespace {

@@ -39,6 +39,7 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
                                            {{16, 16, 64, 4, 2, 8}, 2, 1 << 20}};
   int compared = 0;
   int prices = 0;
+  int all_fetch = 0;
   for (uint64_t seed = 1; seed <= 2; ++seed) {
     for (const PackedQuestion& w : worlds) {
       CAPTURE(seed);
@@ -85,6 +86,13 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
         if (priced && a.pending == b.pending) {
           const int64_t two_phases = price_between(*p, a, b, ExchangeWay::two_phases).predicted_ps;
           REQUIRE(floors.two_phases_ps <= two_phases);
+          if (may_go(*p, a, b, ExchangeWay::by_all)) {
+            const int64_t by_all = price_between(*p, a, b, ExchangeWay::by_all).predicted_ps;
+            REQUIRE(floors.by_all_ps <= by_all);
+            REQUIRE(outer <= by_all);
+            REQUIRE(bound <= by_all);
+            ++all_fetch;
+          }
           REQUIRE(outer <= two_phases);
           REQUIRE(bound <= two_phases);
         }
@@ -114,6 +122,8 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
   }
   CHECK(compared == 90'000);
   CHECK(prices == 79'800);
+  CHECK(all_fetch > 3'000);
+  MESSAGE(all_fetch << " that all may fetch");
 }
 
 TEST_CASE("where extents do not divide, the bound counts what boxes miss") {
