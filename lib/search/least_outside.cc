@@ -67,6 +67,28 @@ OutsideLeft LeastOutside::left(const PackedWorld& world, const Packed& at) const
   return number == 0 ? OutsideLeft{} : left_[number - 1];
 }
 
+void LeastOutside::lower_by_joins(const std::vector<uint32_t>& open) {
+  // One of each kind of sums, that from which one step takes least.
+  std::vector<uint32_t> kinds;
+  for (const uint32_t i : open) {
+    const auto alike = std::find_if(kinds.begin(), kinds.end(), [&](uint32_t k) {
+      return parts_[k].pending == parts_[i].pending &&
+             parts_[k].inner_pending == parts_[i].inner_pending;
+    });
+    if (alike == kinds.end()) {
+      kinds.push_back(i);
+    } else if (left_[i].one_ps < left_[*alike].one_ps) {
+      *alike = i;
+    }
+  }
+  for (const uint32_t i : open) {
+    for (const uint32_t k : kinds) {
+      if (may_join(parts_[i], parts_[k]))
+        left_[i].one_ps = std::min(left_[i].one_ps, left_[k].one_ps);
+    }
+  }
+}
+
 // Slices go nowhere and may come at any time, so a step is taken to lead to what slices make of it:
 // of a class that has more digits in its lists a unit wants less. So the last step may be taken to
 // lead to the target itself, and slices before a step to be left out.
@@ -82,14 +104,7 @@ void LeastOutside::settle(const PlanProblem& p, PackedWorld& world, const Packed
     left_[i] = {world.outer_step_ps(parts_[i], goal), INT64_MAX};
     if (left_[i].one_ps > 0) open.push_back(i);
   }
-  if (p.joins != 0) {
-    for (const uint32_t i : open) {
-      for (const uint32_t j : open) {
-        if (may_join(parts_[i], parts_[j]))
-          left_[i].one_ps = std::min(left_[i].one_ps, left_[j].one_ps);
-      }
-    }
-  }
+  if (p.joins != 0) lower_by_joins(open);
   improves = open;
   // Backwards from the target, the nearest class first (Dijkstra).
   while (!open.empty() && !improves.empty()) {

@@ -8,89 +8,14 @@
 #include "cost/finer_tiers.h"
 #include "cost/listed_bounds.h"
 #include "cost/protocols.h"
+#include "search/joining_sums.h"
+#include "search/mesh_cuts.h"
 #include "search/search_state.h"
 #include "search/telling_units.h"
 #include "tensor/box.h"
 
 namespace meshplan {
 namespace {
-
-// Where one mesh dim is cut into sub-axes: at the ends of sub-axes that the states already use and
-// at level boundaries. Collectives run on the parts only where every group is allowed, exchanges
-// lead to what they shard all the same.
-class MeshCuts {
- public:
-  void find(const LevelMap& levels, size_t mesh_dim, const State& src, const State& dst,
-            bool split) {
-    const int64_t size = levels.mesh().dims[mesh_dim].size;
-    cuts_.assign({1, size});
-    for (const State* s : {&src, &dst}) {
-      for (const auto& order : s->shards) {
-        for (const SubAxis& sub_axis : order) use(mesh_dim, sub_axis);
-      }
-      for (const PendingSubAxis& p : s->partial) use(mesh_dim, p.sub_axis);
-    }
-    sort();
-    const size_t of_ends = cuts_.size();
-    if (split && levels.regular()) {
-      for (const LevelDigit& digit : levels.digits(mesh_dim)) cuts_.push_back(digit.before);
-      sort();
-    } else if (split && is_reduced(mesh_dim, src, dst)) {
-      cut_inside_units(levels, static_cast<int32_t>(mesh_dim), size);
-    }
-    at_levels_ = cuts_.size() > of_ends;
-    if (cuts_.size() == 2) return;
-    for (size_t i = 0; i + 1 < cuts_.size(); ++i) {
-      if (cuts_[i + 1] % cuts_[i] != 0) {
-        cuts_.assign({1, size});
-        at_levels_ = false;
-        break;
-      }
-    }
-  }
-  [[nodiscard]] const std::vector<int64_t>& cuts() const { return cuts_; }
-  // Whether levels cut where neither state does.
-  [[nodiscard]] bool at_levels() const { return at_levels_; }
-
- private:
-  static bool is_pending(size_t mesh_dim, const State& s) {
-    return std::any_of(s.partial.begin(), s.partial.end(), [&](const PendingSubAxis& p) {
-      return static_cast<size_t>(p.sub_axis.mesh_dim) == mesh_dim;
-    });
-  }
-  static bool is_reduced(size_t mesh_dim, const State& src, const State& dst) {
-    return is_pending(mesh_dim, src) && !is_pending(mesh_dim, dst);
-  }
-
-  // Where units cut a mesh dim unevenly: off its largest minor part that lies inside of units
-  // everywhere, over which a sum is soon reduced.
-  //
-  //     8 x 6 on hosts of 8, S(0)P(sum) -> S(0)S(1): pairs first, then threes of half the bytes
-  void cut_inside_units(const LevelMap& levels, int32_t mesh_dim, int64_t size) {
-    if (levels.levels() == 1 || mesh_size(levels.mesh()) > bounded_ranks) return;
-    const int64_t most = std::gcd(size, levels.topology().levels.front().ranks);
-    for (int64_t part = most; part > 1; --part) {
-      if (most % part != 0 || part == size) continue;
-      const SubAxis minor{mesh_dim, size / part, part};
-      if (levels.spread(std::span(&minor, 1)).units > 1) continue;
-      cuts_.push_back(size / part);
-      sort();
-      return;
-    }
-  }
-  void sort() {
-    if (cuts_.size() == 2) return;
-    std::sort(cuts_.begin(), cuts_.end());
-    cuts_.erase(std::unique(cuts_.begin(), cuts_.end()), cuts_.end());
-  }
-  void use(size_t mesh_dim, const SubAxis& sub_axis) {
-    if (static_cast<size_t>(sub_axis.mesh_dim) != mesh_dim) return;
-    cuts_.push_back(sub_axis.before);
-    cuts_.push_back(sub_axis.before * sub_axis.size);
-  }
-  std::vector<int64_t> cuts_;  // ascending
-  bool at_levels_ = false;
-};
 
 // Of the size of a mesh dim.
 constexpr int64_t largest_divisor_tried = int64_t{1} << 16;
@@ -302,22 +227,11 @@ class ProblemMaker {
     p_.source_pending = p_.source.pending;
     p_.target.made = static_cast<uint16_t>(p_.target.pending & ~p_.kept);
     p_.target.pending = p_.kept;
-    set_joins();
+    p_.joins = joining_sub_axes(p_);
+    for (unsigned left = p_.joins; left != 0; left &= left - 1)
+      p_.source_op[as_index(__builtin_ctz(left))] = ReduceOp::sum;
     for (int d = 0; d < p_.dims; ++d)
       p_.frozen[static_cast<size_t>(d)] = common_prefix(p_.source, p_.target, d);
-  }
-
-  // Beside sums and averages, some of which the target has not.
-  void set_joins() {
-    if ((p_.source.pending & ~p_.kept) == 0 || p_.target.made != 0 || p_.in_rounds) return;
-    for (int i = 0; i < p_.sub_axes; ++i) {
-      const ReduceOp op = p_.source_op[as_index(i)];
-      if ((p_.source.pending >> i & 1) != 0 && op != ReduceOp::sum && op != ReduceOp::avg) return;
-    }
-    p_.joins = static_cast<uint16_t>(p_.all & ~p_.source.pending);
-    for (int i = 0; i < p_.sub_axes; ++i) {
-      if ((p_.joins >> i & 1) != 0) p_.source_op[as_index(i)] = ReduceOp::sum;
-    }
   }
 
   [[nodiscard]] int64_t product_of_sub_axes() const {

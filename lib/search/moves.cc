@@ -1,11 +1,11 @@
 #include "search/moves.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/int_math.h"
 #include "cost/protocols.h"
 #include "cost/step_figures.h"
+#include "search/joining_sums.h"
 #include "search/listing_work.h"
 #include "search/work.h"
 #include "tensor/box.h"
@@ -425,14 +425,6 @@ bool collective_moves(const PlanProblem& p, const SearchState& from, std::vector
     if (!is_local(out[i].op)) price_collective(p, from, out[i]);
   }
   return whole;
-}
-
-int64_t drop_joining_ps(std::vector<Edge>& edges) {
-  int64_t dropped = 0;
-  for (Edge& edge : edges) {
-    if (edge.op == Op::to_partial) dropped += std::exchange(edge.cost.ps, 0);
-  }
-  return dropped;
 }
 
 bool local_steps_lead_to_target(const PlanProblem& p, const SearchState& at) {

@@ -19,16 +19,6 @@
 
 namespace meshplan {
 
-// What a sub-axis whose sum joins others is counted at while plans are compared, though the step is
-// local: nobody wants to read one more step for bytes that take less.
-constexpr int64_t joining_ps = 1'000;
-// Of all of a plan at most.
-[[nodiscard]] inline int64_t most_joining_ps(const PlanProblem& p) {
-  return joining_ps * __builtin_popcount(p.joins);
-}
-// Takes that out of a plan that was found; what it took out.
-int64_t drop_joining_ps(std::vector<Edge>& edges);
-
 // Which moves are of any use.
 struct MoveLimits {
   // Of the communicating ones only those after which local steps lead to the target.

@@ -1,6 +1,7 @@
 #include "search/search.h"
 
 #include "search/coarser.h"
+#include "search/joining_sums.h"
 #include "search/moves.h"
 #include "search/search_run.h"
 

@@ -1,5 +1,6 @@
 // Better bounds on what is left, where a question turns out to be hard.
 #include "cost/finer_tiers.h"
+#include "search/joining_sums.h"
 #include "search/moves.h"
 #include "search/search_run.h"
 

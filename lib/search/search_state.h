@@ -246,27 +246,6 @@ enum class Cuts : uint8_t {
 // ends cut evenly. A plan of it is one of the whole question, but may not be the cheapest.
 [[nodiscard]] PlanProblem even_part(const PlanProblem& p);
 
-// Calls visit(state, sub-axis as a bit) where one more sub-axis becomes pending, to be reduced with
-// what is (PlanProblem::joins): from R, or zero-filled from the last shard of a dim.
-template <class Visit>
-void each_joining_sum(const PlanProblem& p, const SearchState& at, Visit visit) {
-  if (at.pending == 0 || p.joins == 0) return;
-  const auto joined = [&](SearchState to, unsigned sub_axis) {
-    to.pending = static_cast<uint16_t>(to.pending | sub_axis);
-    visit(to, static_cast<uint16_t>(sub_axis));
-  };
-  const unsigned free = p.joins & ~unsigned{at.pending} & ~unsigned{sharding(at, p.dims)};
-  for (unsigned left = free; left != 0; left &= left - 1) joined(at, left & ~(left - 1));
-  for (int d = 0; d < p.dims; ++d) {
-    if (at.length(d) <= p.frozen[as_index(d)]) continue;
-    const unsigned last = 1U << at.sub_axis[as_index(at.end_of(d) - 1)];
-    if ((p.joins & last) == 0) continue;
-    SearchState cut = at;
-    drop_last(cut, p.dims, d, 1);
-    joined(cut, last);
-  }
-}
-
 // Whether there are so few states that searches ask for the same pairs of them again and again: of
 // 3 sub-axes and 2 tensor dims there are 49 lists; one sub-axis more makes 261, one dim more 106.
 [[nodiscard]] inline bool has_few_states(const PlanProblem& p) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "search/joining_sums.h"
 #include "small_world.h"
 
 using namespace meshplan;
@@ -164,10 +165,12 @@ TEST_CASE("no way by a third state is cheaper") {
           }
         }
         int64_t broken = 0;
+        // Sums join others only where that saves as much.
+        const int64_t joined_ps = joining_ps * static_cast<int64_t>(t.sizes.size());
         for (size_t i = 0; i < n; ++i) {
           for (size_t j = 0; j < n; ++j) {
             for (size_t k = 0; k < n; ++k) {
-              if (costs[i][k] < 0 || costs[i][j] < 0 || costs[j][k] < 0 || costs[i][k] <= costs[i][j] + costs[j][k]) continue;
+              if (costs[i][k] < 0 || costs[i][j] < 0 || costs[j][k] < 0 || costs[i][k] <= costs[i][j] + costs[j][k] + joined_ps) continue;
               ++broken;
               INFO(pair_text(states[i], states[k], t.sizes) << " takes " << costs[i][k] << " ps, by way of " << to_text(states[j], t.sizes)
                                                             << " " << costs[i][j] << " + " << costs[j][k]);

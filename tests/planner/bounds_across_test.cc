@@ -10,7 +10,7 @@
 #include "cost/bounds.h"
 #include "cost/exchange.h"
 #include "cost/step_cost.h"
-#include "search/moves.h"
+#include "search/joining_sums.h"
 #include "search/optimal.h"
 
 using namespace meshplan;
@@ -176,7 +176,8 @@ Tightness check_world(const World& w, const Topology& topology, const std::vecto
       CAPTURE(to_text(targets[t], mesh_shape(to_mesh)));
       CHECK(bound.ps <= least_twice);
       // Every way but those of two phases stands above; sums join others where that saves joining_ps for each part of a mesh dim.
-      if (list->shortcuts.none()) CHECK(planned.totals.predicted_ps <= least + joining_ps * 2 * static_cast<int64_t>(from_mesh.dims.size()));
+      if (list->shortcuts.none())
+        CHECK(planned.totals.predicted_ps <= least + joining_ps * 2 * static_cast<int64_t>(from_mesh.dims.size()));
       tight.proven += list->shortcuts.none();
       CHECK(bound.ps <= planned.totals.predicted_ps);
       CHECK(bound.bytes <= planned.totals.wire_bytes);

@@ -5,7 +5,7 @@
 #include "../cost/small_mesh.h"
 #include "cost/topology.h"
 #include "planner/planner.h"
-#include "search/moves.h"
+#include "search/joining_sums.h"
 
 namespace meshplan {
 namespace {

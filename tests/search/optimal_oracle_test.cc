@@ -12,6 +12,7 @@
 #include "cost/step_cost.h"
 #include "cost/topology.h"
 #include "search/edge_steps.h"
+#include "search/joining_sums.h"
 #include "search/moves.h"
 #include "search/optimal.h"
 #include "search/search.h"
@@ -75,7 +76,8 @@ std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, const PlanProble
 
 // Sub-axes whose sums joined others.
 int64_t joined(const PlanProblem& p, const Found& found) {
-  return std::count_if(found.edges.begin(), found.edges.end(), [&](const Edge& e) { return e.op == Op::to_partial && (e.group & p.joins) != 0; });
+  return std::count_if(found.edges.begin(), found.edges.end(),
+                       [&](const Edge& e) { return e.op == Op::to_partial && (e.group & p.joins) != 0; });
 }
 
 struct Tally {
