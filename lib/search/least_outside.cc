@@ -67,10 +67,10 @@ OutsideLeft LeastOutside::left(const PackedWorld& world, const Packed& at) const
   return number == 0 ? OutsideLeft{} : left_[number - 1];
 }
 
-void LeastOutside::lower_by_joins(const std::vector<uint32_t>& open) {
+void LeastOutside::lower_by_joins() {
   // One of each kind of sums, that from which one step takes least.
   std::vector<uint32_t> kinds;
-  for (const uint32_t i : open) {
+  for (uint32_t i = 0; i < parts_.size(); ++i) {
     const auto alike = std::find_if(kinds.begin(), kinds.end(), [&](uint32_t k) {
       return parts_[k].pending == parts_[i].pending &&
              parts_[k].inner_pending == parts_[i].inner_pending;
@@ -81,7 +81,7 @@ void LeastOutside::lower_by_joins(const std::vector<uint32_t>& open) {
       *alike = i;
     }
   }
-  for (const uint32_t i : open) {
+  for (uint32_t i = 0; i < parts_.size(); ++i) {
     for (const uint32_t k : kinds) {
       if (may_join(parts_[i], parts_[k]))
         left_[i].one_ps = std::min(left_[i].one_ps, left_[k].one_ps);
@@ -102,9 +102,11 @@ void LeastOutside::settle(const PlanProblem& p, PackedWorld& world, const Packed
   std::vector<uint32_t> improves;  // whose ways in several steps are not
   for (uint32_t i = 0; i < parts_.size(); ++i) {
     left_[i] = {world.outer_step_ps(parts_[i], goal), INT64_MAX};
+  }
+  if (p.joins != 0) lower_by_joins();
+  for (uint32_t i = 0; i < parts_.size(); ++i) {
     if (left_[i].one_ps > 0) open.push_back(i);
   }
-  if (p.joins != 0) lower_by_joins(open);
   improves = open;
   // Backwards from the target, the nearest class first (Dijkstra).
   while (!open.empty() && !improves.empty()) {

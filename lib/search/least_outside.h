@@ -42,8 +42,8 @@ class LeastOutside {
  private:
   [[nodiscard]] size_t slot_of(const PackedWorld& world, const OuterPart& part) const;
   void make_room(const PackedWorld& world);
-  // One step from a class takes no less than one from where sums that join lead for nothing.
-  void lower_by_joins(const std::vector<uint32_t>& open);
+  // One step may take as little from a class as from where sums that join lead for nothing.
+  void lower_by_joins();
 
   std::vector<OuterPart> parts_;
   std::vector<int64_t> before_ps_;  // the least of a part's states

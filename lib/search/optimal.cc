@@ -217,7 +217,7 @@ std::vector<Edge> first_hops(const PlanProblem& problem, int64_t most_work) {
   MoveLimits limits;
   limits.most_work = most_work;
   collective_moves(problem, problem.source, first, limits);
-  // The search makes contributions last, and never reduces them again.
+  // No first steps: what makes the target's contributions, which comes last, and what joins others.
   std::erase_if(first, [](const Edge& edge) { return edge.op == Op::to_partial; });
   SearchState landing = problem.target;
   landing.made = 0;

@@ -36,8 +36,11 @@ def disagreeing(rank):
         differ(lambda: meshplan.reshard(laid_out(data, grid["dp"], [S(0)]), empty_like(data, grid["tp"], [S(1)])), f": {column}", why)
     check({"w": laid_out(data, grid["tp"], [S(0)])}, {"w": empty_like(data, grid["tp"], [S(1)])}, {"w": data}, {"w": (grid["tp"], [S(1)])})
     # From the ranks of one part to those of another, which each process names by their ranks where it is of neither: one question.
-    parts = [grid["tp"] if grid["tp"].mesh.tolist() == ranks else DeviceMesh(ranks_world.device(), torch.tensor(ranks), mesh_dim_names=("tp",))
-             for ranks in ([0, 1], [2, 3])]
+    def part(ranks):
+        listed = torch.tensor(ranks, device="cpu")
+        return grid["tp"] if grid["tp"].mesh.tolist() == ranks else DeviceMesh(ranks_world.device(), listed, mesh_dim_names=("tp",))
+
+    parts = [part([0, 1]), part([2, 3])]
     source, target = (laid_out(data * (part is parts[0]), part, [R()]) if part.get_coordinate() is not None else nowhere(data, part) for part in parts)
     meshplan.reshard(source, target)
     assert rank < 2 or torch.equal(target._local_tensor, data), target
