@@ -67,10 +67,8 @@ int64_t rest_floor_ps(const PlanProblem& p, PackedWorld& world, const SearchStat
   if (!steps_take_time) return least;
   int64_t last = last_collective_floor_ps(p, world, at, std::max(at_once, outside.one_ps));
   if (last <= least) return least;
-  const PackedWorld::ExchangeFloors floors = world.exchange_floors(packed, target);
-  last = std::min(last, floors.one_phase_ps);
-  if (at.pending == p.target.pending)
-    last = std::min({last, floors.two_phases_ps, floors.by_all_ps});
+  const bool reduces = at.pending != p.target.pending;
+  last = std::min(last, world.exchange_floors(packed, target).least_ps(reduces));
   // Where latencies do not grow, a second step adds one latency to whatever is left.
   int64_t several = 0;
   if (p.times.grow()) {

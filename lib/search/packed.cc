@@ -416,7 +416,7 @@ size_t PackedWorld::hash_outside(const Packed& packed) const {
   return h ^ h >> 32;
 }
 
-PackedWorld::ExchangeFloors PackedWorld::exchange_floors(const Packed& from, const Packed& to) {
+ExchangeFloors PackedWorld::exchange_floors(const Packed& from, const Packed& to) {
   const PendingDigits& w = pending_digits(from, to);
   const Difference d = difference(from, to, every_slot());
   bool is_known = false;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/int_math.h"
+#include "search/exchange_way.h"
 #include "search/search_nodes.h"
 #include "search/search_state.h"
 
@@ -166,18 +167,7 @@ class PackedWorld {
     return saturating_add(saturating_mul(inside, least_per_peer_),
                           saturating_mul(peers - inside, least_outer_per_peer_));
   }
-  // What the exchange between two states takes at least, in one phase, by what a rank receives on
-  // each level, and in two, which is only told where they have the same sub-axes pending. Law:
-  // never above price_between; in one phase never less from a state that holds less.
-  struct ExchangeFloors {
-    int64_t one_phase_ps = 0;
-    int64_t two_phases_ps = 0;
-    int64_t by_all_ps = INT64_MAX;  // where it is not offered
-    [[nodiscard]] int64_t of(ExchangeWay way) const {
-      if (way == ExchangeWay::one_phase) return one_phase_ps;
-      return way == ExchangeWay::by_all ? by_all_ps : two_phases_ps;
-    }
-  };
+  // Law: never above price_between; in one phase never less from a state that holds less.
   [[nodiscard]] ExchangeFloors exchange_floors(const Packed& from, const Packed& to);
 
  private:

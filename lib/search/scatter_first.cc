@@ -74,10 +74,7 @@ bool may_scatter(const PlanProblem& p, uint16_t sums) {
 }
 
 int64_t exchange_ps(PackedWorld& world, const Packed& from, const Packed& to) {
-  const PackedWorld::ExchangeFloors floors = world.exchange_floors(from, to);
-  return from.pending == to.pending
-             ? std::min({floors.one_phase_ps, floors.two_phases_ps, floors.by_all_ps})
-             : floors.one_phase_ps;
+  return world.exchange_floors(from, to).least_ps(from.pending != to.pending);
 }
 
 // Of those alike the first listed.

@@ -229,16 +229,13 @@ void Search::exchange_to(int32_t from, const SearchState& at, const Packed& pack
   const int64_t gone = node(from).g.ps;
   const int64_t ahead = std::max<int64_t>(left, 0);
   const int64_t spent = saturating_add(gone, ahead);
-  const bool alike = at.pending == to.pending;
   int64_t reached = known_reached == nullptr ? INT64_MAX : *known_reached;
-  PackedWorld::ExchangeFloors floors;
+  ExchangeFloors floors;
   p_.work += world_.usable() ? work::packed_floors : work::floors;
   const bool floored = has_best_ && world_.usable();
   if (floored) {
     floors = world_.exchange_floors(packed, packed_to);
-    const int64_t floor =
-        alike ? std::min({floors.one_phase_ps, floors.two_phases_ps, floors.by_all_ps})
-              : floors.one_phase_ps;
+    const int64_t floor = floors.least_ps(at.pending != to.pending);
     const int64_t least_ps = std::max(soonest, saturating_add(gone, floor));
     if (least_ps > reached || saturating_add(least_ps, ahead) > best_.ps) return;
     if (known_reached != nullptr) reached = *known_reached = reached_in(to);

@@ -155,10 +155,8 @@ struct PlanProblem {
   std::array<int32_t, max_search_dims> tensor_dim{};
   std::array<int, max_search_dims> frozen{};  // sub-axes of the common prefix
   uint16_t all = 0;                           // every sub-axis
-  uint16_t kept = 0;  // pending in both ends with one op; may be reduced and made again on the way
-  // May be made pending beside what is pending before it, as sums, to be reduced with it:
-  //     S(0)P(sum) -> P(sum)P(sum) -> RR, one all_reduce where an all_gather is one step more
-  uint16_t joins = 0;
+  uint16_t kept = 0;   // pending in both ends with one op; may be reduced and made again on the way
+  uint16_t joins = 0;  // may be made sums on the way, beside what is pending (joining_sums.h)
   std::array<ReduceOp, max_sub_axes> source_op{};
   std::array<ReduceOp, max_sub_axes> target_op{};
   SearchState source;

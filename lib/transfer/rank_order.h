@@ -20,7 +20,6 @@ struct TurnedGroups {
   // Where only some: of each the row-major index in the mesh of its rank whose coordinates on the
   // sub-axes are 0, ascending; once, in however many copies of the mesh it is turned.
   std::vector<int64_t> first_ranks;
-  [[nodiscard]] bool none() const { return !all && first_ranks.empty(); }
 };
 
 // Law: in every other group over these sub-axes, ranks sorted by their coordinates, the first

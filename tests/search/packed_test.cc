@@ -72,7 +72,7 @@ TEST_CASE("packed bounds are the bounds, and no exchange takes less than its flo
         REQUIRE(several == several_between_ps(*p, a, b));
         REQUIRE(several >= bound);
         REQUIRE(world.bound_bytes(from, to) == bound_between(*p, a, b).bytes);
-        const PackedWorld::ExchangeFloors floors = world.exchange_floors(from, to);
+        const ExchangeFloors floors = world.exchange_floors(from, to);
         const int64_t outer = world.outer_bound_ps(from, to);
         // What an exchange takes is asked rank by rank where whole pieces go by turns: of a million ranks for some.
         const bool priced = ranks < 1'000'000 || k % 20 < 3;
