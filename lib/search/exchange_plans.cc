@@ -373,7 +373,10 @@ StepList gathers_through(const PlanQuestion& question, const Stops& stops, bool 
   Request fetched = request;
   fetched.dst = stops.front();
   fetch.request = &fetched;
-  StepList list = exchanges_through(fetch, {stops.front()}, whole_pieces);
+  StepList list;
+  if (stops.size() == 1 || request.src_mesh != request.dst_mesh ||
+      !same_on_ranks(request.src, stops.front()))
+    list = exchanges_through(fetch, {stops.front()}, whole_pieces);
   if (!list.steps.empty()) list.steps.front().why = brings_parts;
   list.dst = request.dst;
   for (size_t i = 1; i < stops.size(); ++i)
@@ -422,7 +425,9 @@ StepList gathers_by_rails(const PlanQuestion& question, const Rails& rails) {
   spread.dst = rails.before;
   PlanQuestion asked = question;
   asked.request = &spread;
-  StepList list = exchanges_through(asked, {rails.before}, false);
+  StepList list;
+  if (rails.gathered.empty() || !same_on_ranks(request.src, rails.before))
+    list = exchanges_through(asked, {rails.before}, false);
   for (Step& step : list.steps) {
     step.why = spreads_in_units;
     if (crosses) step.mesh = src_mesh.name;

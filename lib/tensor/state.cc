@@ -219,6 +219,15 @@ bool whole_dims(const State& state, std::span<const int64_t> mesh_shape, WholeDi
 
 }  // namespace
 
+bool same_on_ranks(State a, State b) {
+  for (State* s : {&a, &b}) {
+    for (std::vector<SubAxis>& list : s->shards)
+      std::erase_if(list, [](const SubAxis& sub_axis) { return sub_axis.size == 1; });
+    std::erase_if(s->partial, [](const PendingSubAxis& p) { return p.sub_axis.size == 1; });
+  }
+  return a == b;
+}
+
 bool has_whole_dims(const State& state, std::span<const int64_t> mesh_shape) {
   for (const auto& list : parts_by_dim(state, mesh_shape)) {
     if (list.size() != 1) return false;

@@ -81,6 +81,9 @@ struct ShardOrder {
                                        std::span<const int64_t> mesh_shape, size_t tensor_rank,
                                        std::span<const ShardOrder> orders = {});
 
+// Whether both place every mesh dim of more than one rank alike.
+[[nodiscard]] bool same_on_ranks(State a, State b);
+
 // Whether every mesh dim has a single placement (false if parts of a mesh dim have different
 // placements).
 [[nodiscard]] bool has_whole_dims(const State& state, std::span<const int64_t> mesh_shape);

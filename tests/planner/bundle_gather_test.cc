@@ -100,6 +100,12 @@ TEST_CASE("on the same ranks each rank gathers its part over the NICs beside exc
   CHECK(with_norms.size() <= 3);
 }
 
+TEST_CASE("ranks that have their shards but for a mesh dim of one rank exchange nothing before they gather") {
+  const MeshTable table = one_root({{"x", 3}, {"y", 1}}, {0, 8, 6});
+  const Plan plan = planned(table, hosts_of(4, 0), {request_of(table, "w", {0, 24, 16}, "S(0)S(2)", "RR", 4)}, {});
+  CHECK(plan.redistributions.front().steps.size() == 1);
+}
+
 TEST_CASE("whole matrices to ranks and back: what crosses hosts is one round a bucket, whatever is before") {
   MeshTable table;
   REQUIRE(add_root(table, "mesh", 96, {}, {{"fsdp", 12}, {"tp", 8}}).ok());
