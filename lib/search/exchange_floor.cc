@@ -131,33 +131,35 @@ bool is_not_floored(const PlanProblem& p, const SearchState& from, const SearchS
 namespace {
 
 int64_t by_peers_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                    const RankSides::Lists& before, const RankSides::Lists& after) {
+                    const RankSides::Lists& before, const RankSides::Lists& after,
+                    int64_t enough_ps) {
   const LeastByPeers& least = least_by_peers(p, from, to, before, after);
   const auto in = [&](ExchangeWay way) { return least[static_cast<size_t>(way)]; };
-  int64_t ns = in(ExchangeWay::one_phase);
-  if (from.pending == to.pending) {
-    bool by_all = p.least_by_all < INT64_MAX;
-    if (by_all) {
-      p.sides.recall(before);
-      p.sides.recall(after);
-      by_all = may_go(p, from, to, ExchangeWay::by_all);
-    }
-    ns = std::min(ns, in(by_all ? ExchangeWay::by_all : ExchangeWay::two_phases));
-  }
-  return saturating_mul(ns, 1000);
+  int64_t ps = saturating_mul(in(ExchangeWay::one_phase), 1000);
+  if (from.pending != to.pending) return ps;
+  ps = std::min(ps, saturating_mul(in(ExchangeWay::two_phases), 1000));
+  const int64_t by_all = saturating_mul(in(ExchangeWay::by_all), 1000);
+  if (p.least_by_all == INT64_MAX || by_all >= ps) return ps;
+  // Whether all may fetch is asked only where it decides.
+  if (ps < enough_ps || by_all >= enough_ps) return by_all;
+  p.sides.recall(before);
+  p.sides.recall(after);
+  return may_go(p, from, to, ExchangeWay::by_all) ? by_all : ps;
 }
 
 }  // namespace
 
-int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                           int64_t enough_ps) {
   if (is_not_floored(p, from, to)) return 0;
   const RankSides::Lists& before = p.sides.lists(p, from);
-  return by_peers_ps(p, from, to, before, p.sides.lists(p, to));
+  return by_peers_ps(p, from, to, before, p.sides.lists(p, to), enough_ps);
 }
 
 int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                           const RankSides::Lists& before, const RankSides::Lists& after) {
-  return is_not_floored(p, from, to) ? 0 : by_peers_ps(p, from, to, before, after);
+                           const RankSides::Lists& before, const RankSides::Lists& after,
+                           int64_t enough_ps) {
+  return is_not_floored(p, from, to) ? 0 : by_peers_ps(p, from, to, before, after, enough_ps);
 }
 
 namespace {

@@ -40,12 +40,13 @@ using WayFloors = std::array<int64_t, exchange_ways.size()>;
                                               const SearchState& to, ExchangeWay way,
                                               int64_t enough_ps = INT64_MAX);
 
-// What it takes at least by its peers alone, in one phase or two: told soonest.
+// What it takes at least by its peers alone, in one phase or two: told soonest. Up to `enough_ps`,
+// and above it, it may be less than is known, but on the same side of it.
 [[nodiscard]] int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from,
-                                         const SearchState& to);
+                                         const SearchState& to, int64_t enough_ps = INT64_MAX);
 // The same where their lists are known.
 [[nodiscard]] int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from,
                                          const SearchState& to, const RankSides::Lists& before,
-                                         const RankSides::Lists& after);
+                                         const RankSides::Lists& after, int64_t enough_ps);
 
 }  // namespace meshplan

@@ -293,7 +293,7 @@ class Ways {
     switch (known) {
       case Known::latency:
         // By levels peers cost little beside what the bound says.
-        least = {std::max(ps, p_.times.grow() ? few_peers_ps(i, to) : larger_box_ps(i, to)),
+        least = {std::max(ps, p_.times.grow() ? few_peers_ps(i, to, most) : larger_box_ps(i, to)),
                  Known::peers};
         return;
       case Known::peers:
@@ -314,12 +314,12 @@ class Ways {
     // Above `most` not all of it was looked at: it is asked again where more may be taken.
     if (least.ps() > most) least = {least.ps(), known};
   }
-  [[nodiscard]] int64_t few_peers_ps(size_t i, size_t to) const {
+  [[nodiscard]] int64_t few_peers_ps(size_t i, size_t to, int64_t most) const {
     const SearchState& from = states_[i].at;
     const SearchState& aim = states_[to].at;
     if (!p_.sides.knows(lists_[i]) || !p_.sides.knows(lists_[to]))
-      return few_peers_floor_ps(p_, from, aim);
-    return few_peers_floor_ps(p_, from, aim, lists_[i], lists_[to]);
+      return few_peers_floor_ps(p_, from, aim, most);
+    return few_peers_floor_ps(p_, from, aim, lists_[i], lists_[to], most);
   }
   // By what the first rank misses, which has the largest box before and after: told soonest, no
   // more than the bound.

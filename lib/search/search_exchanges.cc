@@ -425,7 +425,7 @@ void Search::exchanges_reducing(int32_t from, const SearchState& at, const Packe
         int64_t most = key.reached;
         if (has_best_) most = std::min(most, best_.ps - key.left);
         // By levels peers cost little beside what the bound says.
-        if (p_.times.grow() && saturating_add(g.ps, few_peers_floor_ps(p_, at, aim.at)) > most)
+        if (p_.times.grow() && few_peers_floor_ps(p_, at, aim.at, most - g.ps) > most - g.ps)
           continue;
         const int64_t here = saturating_add(
             g.ps,

@@ -136,6 +136,10 @@ void TwoPhases::share_among_all(UnitExchange& unit) {
   int64_t stretch = 0;
   for (const auto& [number, overlap] : missing_) {
     const int64_t slice = floor_div(overlap.elements, overlap.longest);
+    // As near to all members of the unit.
+    const NearestHolders near = nearest_.of(overlap.shard, all_.front());
+    const std::span<const int32_t> holders = ranks_.holders_of(overlap.shard);
+    LeastAsked& asked = asked_of(overlap.shard, near);
     for (int64_t at = 0; at < overlap.longest;) {
       // Up to (i + 1) / stretches of all elements, in whole slices.
       const int128 end = std::max(int128{0}, all * (stretch + 1) / stretches - before) / slice;
@@ -154,9 +158,8 @@ void TwoPhases::share_among_all(UnitExchange& unit) {
         f.slices = last - at;
         f.elements = slice * f.slices;
         f.fetcher = all_[static_cast<size_t>(floor_mod(stretch, members))];
-        const NearestHolders& near = nearest_.of(overlap.shard, f.fetcher);
         f.level = near.level;
-        f.holder = least_asked(overlap.shard, near, f.elements);
+        f.holder = holders[static_cast<size_t>(asked.next(near, f.elements))];
         at = last;
       }
       if (at < overlap.longest) ++stretch;
@@ -165,18 +168,31 @@ void TwoPhases::share_among_all(UnitExchange& unit) {
   }
 }
 
-int32_t TwoPhases::least_asked(int32_t shard, const NearestHolders& near, int64_t elements) {
-  const std::span<const int32_t> holders = ranks_.holders_of(shard);
-  if (near.count == 1) return holders[static_cast<size_t>(near.begin)];
-  Asked& asked = asked_[{shard, near.level, near.begin}];
-  if (asked.empty()) {
-    for (int32_t i = 0; i < near.count; ++i) asked.emplace_back(0, near.begin + i);
+TwoPhases::LeastAsked& TwoPhases::asked_of(int32_t shard, const NearestHolders& near) {
+  if (first_asked_.empty()) first_asked_.resize(ranks_.shards());
+  AskedFirst& first = first_asked_[static_cast<size_t>(shard)];
+  if (first.level < 0) {
+    first.level = near.level;
+    first.begin = near.begin;
   }
-  std::pop_heap(asked.begin(), asked.end(), std::greater<>());
-  const int32_t place = asked.back().second;
-  asked.back().first = saturating_add(asked.back().first, elements);
-  std::push_heap(asked.begin(), asked.end(), std::greater<>());
-  return holders[static_cast<size_t>(place)];
+  if (first.level == near.level && first.begin == near.begin) return first.asked;
+  return asked_[{shard, near.level, near.begin}];
+}
+
+int32_t TwoPhases::LeastAsked::next(const NearestHolders& near, int64_t elements) {
+  const auto all = static_cast<size_t>(near.count);
+  if (asked_.size() < all) {
+    const int32_t place = near.begin + static_cast<int32_t>(asked_.size());
+    asked_.emplace_back(elements, place);
+    if (asked_.size() == all) std::make_heap(asked_.begin(), asked_.end(), std::greater<>());
+    return place;
+  }
+  std::pop_heap(asked_.begin(), asked_.end(), std::greater<>());
+  auto& [asked_for, place] = asked_.back();
+  asked_for = saturating_add(asked_for, elements);
+  const int32_t least = place;
+  std::push_heap(asked_.begin(), asked_.end(), std::greater<>());
+  return least;
 }
 
 }  // namespace meshplan

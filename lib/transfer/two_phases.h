@@ -83,8 +83,23 @@ class TwoPhases {
   void share_out(UnitExchange& unit, std::span<const int32_t> sharing);
   // What is missing of all, among all, in one lap or several.
   void share_among_all(UnitExchange& unit);
-  // The holder of the shard that was asked for least.
-  int32_t least_asked(int32_t shard, const NearestHolders& near, int64_t elements);
+  // How many elements each of the nearest holders of a shard was asked for, where all fetch.
+  class LeastAsked {
+   public:
+    // The place among the shard's holders of the one asked for least, the first of several, which
+    // is asked for so many more.
+    int32_t next(const NearestHolders& near, int64_t elements);
+
+   private:
+    // By elements and place, of those that were asked: the first ones, and once all were a heap.
+    std::vector<std::pair<int64_t, int32_t>> asked_;
+  };
+  struct AskedFirst {
+    int level = -1;  // none yet
+    int32_t begin = 0;
+    LeastAsked asked;
+  };
+  LeastAsked& asked_of(int32_t shard, const NearestHolders& near);
   struct Missing {
     size_t number = 0;
     Overlap overlap;
@@ -98,10 +113,9 @@ class TwoPhases {
   // By shard: what it was asked for first, and what else; `asked` 0: nothing yet.
   std::vector<Turn> first_turn_;
   std::unordered_map<int32_t, std::vector<Turn>> turns_;
-  // Where all fetch, by shard and nearest holders: how many elements each was asked for, and its
-  // place among the shard's holders; a heap.
-  using Asked = std::vector<std::pair<int64_t, int32_t>>;
-  std::map<std::tuple<int32_t, int, int32_t>, Asked> asked_;
+  // By shard: of the nearest holders asked first, and by level and first of any others.
+  std::vector<AskedFirst> first_asked_;
+  std::map<std::tuple<int32_t, int, int32_t>, LeastAsked> asked_;
   std::vector<int32_t> number_;  // by wanted box: its place in the unit's; -1: none
   std::vector<int32_t> next_;    // by place: where its next member goes
   std::vector<Missing> missing_;

@@ -52,7 +52,7 @@ TEST_CASE("peers that were counted for other states alike are those that would b
       fresh.known_peers = {};
       const RankSides::Lists before = fresh.sides.lists(fresh, from);
       const RankSides::Lists after = fresh.sides.lists(fresh, to);
-      REQUIRE(few_peers_floor_ps(fresh, from, to, before, after) == few_ps);
+      REQUIRE(few_peers_floor_ps(fresh, from, to, before, after, INT64_MAX) == few_ps);
       ++asked;
     }
     const auto& places = p->known_peers.of_met;
