@@ -21,6 +21,7 @@ LeastExchange* KnownExchanges::to(const PlanProblem& p, uint32_t to, int64_t lat
   std::vector<LeastExchange>& from_each = to_[to];
   const SearchState& aim = states_[to];
   p.work += static_cast<int64_t>(states_.size() - from_each.size()) * work::key;
+  from_each.reserve(states_.size());
   for (size_t i = from_each.size(); i < states_.size(); ++i) {
     const SearchState& from = states_[i];
     const auto reduced = static_cast<uint16_t>(from.pending & ~aim.pending);

@@ -69,9 +69,10 @@ class Ways {
     size_t next = 0;  // where it leads first
     int64_t ps = 0;   // of the step there
   };
+  // The number of a state, and of one of the moves from it.
   struct Move {
-    size_t other = 0;
-    size_t edge = 0;  // in edges_
+    uint32_t from = 0;
+    uint32_t number = 0;
   };
   [[nodiscard]] int64_t work_left() const { return q_.most_work - (p_.work - work_before_); }
   // From so much on, what is left is too much.
@@ -100,20 +101,25 @@ class Ways {
     leading_on_.resize(states_.size());
     MoveLimits limits;
     limits.least_latency_ps = q_.collective_latency_ps;
+    moves_.resize(states_.size());
     std::vector<Edge> edges;
+    std::vector<Edge> kept;
     for (size_t i = 0; i < states_.size(); ++i) {
       edges.clear();
       limits.most_ps = most_left(i) - 1;
       limits.most_work = work_left();
       if (limits.most_work <= 0 || !list_collectives(p_, states_[i].at, edges, limits))
         return false;
+      kept.clear();
       for (const Edge& edge : edges) {
         const int32_t to = numbers_.find(edge.to);
         if (to < 0) continue;
-        leading_to_[as_index(to)].push_back({i, edges_.size()});
-        leading_on_[i].push_back({as_index(to), edges_.size()});
-        edges_.push_back(edge);
+        leading_to_[as_index(to)].push_back(
+            {static_cast<uint32_t>(i), static_cast<uint32_t>(kept.size())});
+        leading_on_[i].push_back(static_cast<uint32_t>(to));
+        kept.push_back(edge);
       }
+      moves_[i].assign(kept.begin(), kept.end());  // no more room than they take
     }
     return true;
   }
@@ -139,7 +145,8 @@ class Ways {
     settled_.insert(farther, to);
     if (exchanges_[to] == nullptr)
       exchanges_[to] = known_.to(p_, known_as_[to], q_.exchange_latency_ps);
-    for (const Move& move : leading_to_[to]) offer_move(move.other, to, edges_[move.edge]);
+    for (const Move& move : leading_to_[to])
+      offer_move(move.from, to, moves_[move.from][move.number]);
     for (size_t i = 0; i < states_.size(); ++i) {
       if (!ways_[i].settled) offer_exchange(i, to);
     }
@@ -215,13 +222,11 @@ class Ways {
       const SearchState& at = states_[from].at;
       const Way& known = ways_[from];
       const auto keeps = [&](const Edge& edge) { return peak_of(p_, at, edge) <= p_.peak_limit; };
-      const bool fit = step.way ? keeps(exchange_edge(p_, at, step.to, *step.way))
-                                : std::any_of(leading_on_[from].begin(), leading_on_[from].end(),
-                                              [&](const Move& move) {
-                                                const Edge& edge = edges_[move.edge];
-                                                return move.other == known.next &&
-                                                       edge.cost.ps == known.ps && keeps(edge);
-                                              });
+      const bool fit =
+          step.way ? keeps(exchange_edge(p_, at, step.to, *step.way))
+                   : std::any_of(moves_[from].begin(), moves_[from].end(), [&](const Edge& edge) {
+                       return edge.to == step.to && edge.cost.ps == known.ps && keeps(edge);
+                     });
       if (!fit) return false;
       from = known.next;
     }
@@ -265,9 +270,9 @@ class Ways {
     for (size_t i = 0; i < states_.size(); ++i) {
       if (marks[i] != lost) continue;
       ways_[i] = {};
-      for (const Move& move : leading_on_[i]) {
-        if (marks[move.other] == stays && ways_[move.other].settled)
-          offer_move(i, move.other, edges_[move.edge]);
+      for (size_t k = 0; k < leading_on_[i].size(); ++k) {
+        const size_t to = leading_on_[i][k];
+        if (marks[to] == stays && ways_[to].settled) offer_move(i, to, moves_[i][k]);
       }
       size_t looked = 0;
       for (; looked < settled_.size(); ++looked) {
@@ -401,9 +406,9 @@ class Ways {
   NodeTable numbers_;
   size_t source_ = 0;
   size_t target_ = 0;
-  std::vector<Edge> edges_;                    // of the moves
-  std::vector<std::vector<Move>> leading_to_;  // by where they lead
-  std::vector<std::vector<Move>> leading_on_;  // by where they start
+  std::vector<std::vector<Edge>> moves_;           // from each state
+  std::vector<std::vector<uint32_t>> leading_on_;  // where they lead
+  std::vector<std::vector<Move>> leading_to_;      // by where they lead
   KnownExchanges& known_;
   std::vector<uint32_t> known_as_;         // the number of each state there
   std::vector<RankSides::Lists> lists_;    // of each state
