@@ -78,14 +78,23 @@ Error too_large(const std::string& path) {
                    human_bytes(max_input_bytes));
 }
 
+// The own descriptor that a path such as /proc/self/fd/1 names.
+std::optional<int64_t> named_descriptor(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path folder = fs::canonical(path.parent_path(), error);
+  if (error || folder != fs::canonical("/proc/self/fd", error) || error) return std::nullopt;
+  return parse_int(path.filename().string());
+}
+
 // Where a path leads that may be a link, or a link to a link, to something that need not be there;
-// nullopt where links go round.
+// to a descriptor, not to what is open there; nullopt where links go round.
 std::optional<std::string> follow_links(const std::string& path) {
   namespace fs = std::filesystem;
   fs::path at = path;
   for (int links = 0; links < 40; ++links) {
     std::error_code error;
-    if (!fs::is_symlink(fs::symlink_status(at, error))) return at.string();
+    if (!fs::is_symlink(fs::symlink_status(at, error)) || named_descriptor(at)) return at.string();
     const fs::path next = fs::read_symlink(at, error);
     if (error) return at.string();
     at = next.is_absolute() ? next : at.parent_path() / next;
@@ -122,14 +131,18 @@ Status RealSystem::write_parts(const std::string& path, const TextWriter& write)
   struct stat facts {};
   const bool exists = ::stat(path.c_str(), &facts) == 0;
   if (exists && S_ISDIR(facts.st_mode)) return bad_input("cannot write " + path + ": is a folder");
-  if (exists && !S_ISREG(facts.st_mode)) {  // a device or a pipe is written to, not replaced
-    const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    if (file.get() < 0) return cannot_write(path, errno);
-    return write(sink_to(file.get(), path));
-  }
   // A link is followed: what it points to is replaced, or made where it is not there yet.
   const auto target = follow_links(path);
   if (!target) return cannot_write(path, ELOOP);
+  // A device, a pipe and what is open (/dev/stdout, also where that is a file) is written to, not
+  // replaced: what others wrote there stays, and what they will write comes behind.
+  const auto open = named_descriptor(*target);
+  if (open || (exists && !S_ISREG(facts.st_mode))) {
+    const Descriptor file(open ? ::fcntl(static_cast<int>(*open), F_DUPFD_CLOEXEC, 0)
+                               : ::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (file.get() < 0) return cannot_write(path, errno);
+    return write(sink_to(file.get(), path));
+  }
   const std::string shown = *target == path ? path : path + " (a link to " + *target + ")";
   TemporaryFile file(*target);
   if (file.fd() < 0) return cannot_write(shown, errno);

@@ -2,6 +2,7 @@
 #include "cli/real_system.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -91,6 +92,25 @@ TEST_CASE("a full disk is the environment's fault, a path that is none to write 
   const auto astray = system.write_file(folder / "none/x", "x");
   REQUIRE(!astray.ok());
   CHECK(astray.error() == bad_input("cannot write " + (folder / "none/x") + ": No such file or directory"));
+}
+
+TEST_CASE("an open descriptor is written to where it stands, also one of a file, which is not replaced") {
+  const Folder folder;
+  RealSystem system;
+  const int fd = ::open((folder / "log").c_str(), O_CREAT | O_WRONLY, 0600);
+  REQUIRE(fd >= 0);
+  REQUIRE(::write(fd, "before ", 7) == 7);
+  fs::create_symlink("/dev/fd/" + std::to_string(fd), folder / "link");
+  CHECK(system.write_file("/dev/fd/" + std::to_string(fd), "one ").ok());
+  CHECK(system.write_file("/proc/self/fd/" + std::to_string(fd), "two ").ok());
+  CHECK(system.write_file(folder / "link", "three ").ok());
+  REQUIRE(::write(fd, "after", 5) == 5);
+  ::close(fd);
+  CHECK(text_of(folder / "log") == "before one two three after");
+  CHECK(folder.names() == std::vector<std::string>{"link", "log"});
+  const auto closed = system.write_file("/dev/fd/" + std::to_string(fd), "x");
+  REQUIRE(!closed.ok());
+  CHECK(closed.error().message == "cannot write /dev/fd/" + std::to_string(fd) + ": Bad file descriptor");
 }
 
 TEST_CASE("links are written through, those to nothing too, and those that go round are refused") {
