@@ -43,10 +43,11 @@
 //     wave(r) = 1 + the latest wave of the rounds that it names in `after` and of the round before
 //               it in its stream; 0 where there is none
 // so a stream has at most one round in a wave. A part may run once all of the step before it that
-// it needs ran in earlier waves; local steps (slices, zero fills, collectives in groups of one
-// rank) are not in rounds: they run with the next step, in its wave and in front of it, or behind
-// the last other step, in the wave that completes it; those of members of local steps only run when
-// all waves are done. Waves follow one another and share nothing.
+// it needs ran in rounds that its own waits for, by way of others too: `after` and streams lead
+// there, an earlier wave is not enough. Local steps (slices, zero fills, collectives in groups of
+// one rank) are not in rounds: they run with the next step, in its wave and in front of it, or
+// behind the last other step, in the wave that completes it; those of members of local steps only
+// run when all waves are done. Waves follow one another and share nothing.
 //
 // Figures, of ranks by global id, over all copies of a mesh that take part (of two meshes the first
 // of each). What stays with its rank is no traffic and needs no staging.

@@ -7,7 +7,8 @@
 //   2. rounds: `after` names earlier ones, ascending; parts are of members, in range, of the
 //      round's op and group; only what may go in pieces does;
 //   3. order: every step that communicates runs, for every like tensor and every piece, once, in a
-//      later wave than what it needs, in two phases what is passed on later than what is fetched;
+//      round that waits for what it needs, by way of `after` and of streams (so in a later wave);
+//      in two phases what is passed on waits for what is fetched;
 //   4. figures: bytes, staging, messages and time of every round and of the whole, counted rank by
 //      rank; they keep to the limits; the gap is what lies between time and bound.
 // So every element of every target arrives once: the steps are proven to bring it, and the pieces

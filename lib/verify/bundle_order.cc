@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
+
+#include "base/int_math.h"
 
 namespace meshplan::verification {
 namespace {
@@ -36,10 +39,51 @@ struct OpenBox {
   int64_t last = -1;
 };
 
+// Which rounds a round waits for, by way of others too: of every stream all up to some round.
+class Waits {
+ public:
+  // Nothing is known where there is not enough work left.
+  Waits(const std::vector<BundleRound>& rounds, WorkLeft& work) {
+    std::unordered_map<int64_t, size_t> number;
+    for (const BundleRound& round : rounds)
+      stream_.push_back(number.try_emplace(round.stream, number.size()).first->second);
+    streams_ = number.size();
+    if (!work.take(saturating_mul(32 * std::ssize(rounds), std::ssize(number)))) return;
+    upto_.assign(rounds.size() * streams_, 0);
+    std::vector<size_t> last(streams_, 0);  // round so far, by stream; counted from 1, 0: none
+    for (size_t r = 0; r < rounds.size(); ++r) {
+      if (!work.take(saturating_mul(std::ssize(rounds[r].after), std::ssize(number)))) return;
+      for (const size_t before : rounds[r].after) wait_for(r, before);
+      size_t& own = last[stream_[r]];
+      if (own > 0) wait_for(r, own - 1);
+      own = r + 1;
+    }
+  }
+
+  [[nodiscard]] bool include(size_t round, size_t before) const {
+    return upto_[round * streams_ + stream_[before]] > before;
+  }
+
+ private:
+  void wait_for(size_t round, size_t before) {
+    for (size_t s = 0; s < streams_; ++s) {
+      uint32_t& upto = upto_[round * streams_ + s];
+      upto = std::max(upto, upto_[before * streams_ + s]);
+    }
+    uint32_t& own = upto_[round * streams_ + stream_[before]];
+    own = std::max(own, static_cast<uint32_t>(before + 1));
+  }
+
+  std::vector<size_t> stream_;  // its number, by round
+  size_t streams_ = 0;
+  std::vector<uint32_t> upto_;  // by round and stream: the rounds waited for are below it
+};
+
 class MemberOrder {
  public:
-  MemberOrder(const BundleView& view, size_t at, WorkLeft& work, std::vector<BoxLife>& lives)
-      : view_(view), at_(at), work_(work), lives_(lives) {
+  MemberOrder(const BundleView& view, size_t at, const Waits& waits, WorkLeft& work,
+              std::vector<BoxLife>& lives)
+      : view_(view), at_(at), waits_(waits), work_(work), lives_(lives) {
     const std::vector<BundleStep>& steps = view.steps_of(at);
     for (size_t s = 0; s < steps.size(); ++s) {
       if (!steps[s].communicates) continue;
@@ -184,40 +228,56 @@ class MemberOrder {
     if (!of.two_phases) return std::nullopt;
     const PartRun& fetching = *of.runs.at(piece - piece % 2);
     const PartRun& passing = *of.runs.at(piece - piece % 2 + 1);
-    if (fetching.wave < passing.wave) return std::nullopt;
-    return too_early(passing, of, fetching.wave, tensor);
+    return check_waits(passing, fetching, tensor);
   }
 
+  // What runs needs what came before, and what comes behind may need it. Of several too early ones
+  // those furthest off are told.
   Problem check_waves(const PartRun& run, int64_t tensor) {
     const auto at = static_cast<size_t>(&runs_of(run) - steps_.data());
     if (at > 0) {
       const StepRuns& before = steps_[at - 1];
       const int64_t each = pieces_each(before, steps_[at]);
-      const int64_t needed =
-          each > 0 ? before.runs.at(run.part->piece / each)->wave : *before.waves.rbegin();
-      if (needed >= run.wave) return too_early(run, before, needed, tensor);
+      if (each > 0) {
+        const PartRun& needed = *before.runs.at(run.part->piece / each);
+        if (auto problem = check_waits(run, needed, tensor)) return problem;
+      } else {
+        (void)work_.take(std::ssize(before.runs));
+        const PartRun* worst = nullptr;
+        for (const auto& [piece, needed] : before.runs) {
+          if (waits_.include(run.round, needed->round)) continue;
+          if (worst == nullptr || needed->wave > worst->wave) worst = needed;
+        }
+        if (worst != nullptr) return check_waits(run, *worst, tensor);
+      }
     }
     if (at + 1 < steps_.size()) {
       const StepRuns& after = steps_[at + 1];
       // Of two phases the first piece of either: what is passed on is later than what is fetched.
       const int64_t each = pieces_each(steps_[at], after);
-      const int64_t needing =
-          each > 0 ? after.runs.at(run.part->piece * each)->wave : *after.waves.begin();
-      if (needing <= run.wave) {
-        const auto one = std::find_if(after.runs.begin(), after.runs.end(), [&](const auto& entry) {
-          return entry.second->wave == needing;
-        });
-        return too_early(*one->second, steps_[at], run.wave, tensor);
+      if (each > 0) return check_waits(*after.runs.at(run.part->piece * each), run, tensor);
+      (void)work_.take(std::ssize(after.runs));
+      const PartRun* worst = nullptr;
+      for (const auto& [piece, needing] : after.runs) {
+        if (waits_.include(needing->round, run.round)) continue;
+        if (worst == nullptr || needing->wave < worst->wave) worst = needing;
       }
+      if (worst != nullptr) return check_waits(*worst, run, tensor);
     }
     return std::nullopt;
   }
 
-  [[nodiscard]] std::string too_early(const PartRun& run, const StepRuns& needed, int64_t ready,
-                                      int64_t tensor) {
-    return place_of_round(run.round) + ": " + tensor_of(runs_of(run), tensor) + " runs in wave " +
-           std::to_string(run.wave) + ", what it needs of step " + std::to_string(needed.step) +
-           " in wave " + std::to_string(ready) + ", expected an earlier one";
+  // Waves may come out right where nothing waits: the round must wait, by `after` and by streams.
+  [[nodiscard]] Problem check_waits(const PartRun& run, const PartRun& needed, int64_t tensor) {
+    if (waits_.include(run.round, needed.round)) return std::nullopt;
+    const std::string what = place_of_round(run.round) + ": " + tensor_of(runs_of(run), tensor);
+    const std::string step = "step " + std::to_string(runs_of(needed).step);
+    if (needed.wave >= run.wave) {
+      return what + " runs in wave " + std::to_string(run.wave) + ", what it needs of " + step +
+             " in wave " + std::to_string(needed.wave) + ", expected an earlier one";
+    }
+    return what + " needs " + step + " of " + place_of_round(needed.round) +
+           ", which it does not wait for: expected that \"after\" and streams lead there";
   }
 
   void update_boxes(int64_t tensor) {
@@ -245,6 +305,7 @@ class MemberOrder {
 
   const BundleView& view_;
   size_t at_;
+  const Waits& waits_;
   WorkLeft& work_;
   std::vector<BoxLife>& lives_;
   std::vector<StepRuns> steps_;  // those that communicate
@@ -261,8 +322,11 @@ Problem check_order(const BundleView& view, WorkLeft& work, std::vector<BoxLife>
     for (const RoundPart& part : rounds[r].parts)
       by_member[view.place.at(part.member)].push_back({&part, r, view.wave[r]});
   }
+  const Waits waits(rounds, work);
+  if (work.used_up()) return std::nullopt;
   for (size_t at = 0; at < by_member.size(); ++at) {
-    if (auto problem = MemberOrder(view, at, work, lives).check(by_member[at])) return problem;
+    if (auto problem = MemberOrder(view, at, waits, work, lives).check(by_member[at]))
+      return problem;
     if (work.used_up()) return std::nullopt;
   }
   return std::nullopt;

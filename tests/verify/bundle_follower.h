@@ -165,14 +165,20 @@ class BundleFollower {
 
   void set_waves() {
     waves_.clear();
+    awaited_.clear();
     for (size_t r = 0; r < bundle_.rounds.size(); ++r) {
       int64_t wave = 0;
+      std::set<size_t> awaited;
       for (size_t before = 0; before < r; ++before) {
         const std::vector<size_t>& after = bundle_.rounds[r].after;
         const bool named = std::find(after.begin(), after.end(), before) != after.end();
-        if (named || bundle_.rounds[before].stream == bundle_.rounds[r].stream) wave = std::max(wave, waves_[before] + 1);
+        if (!named && bundle_.rounds[before].stream != bundle_.rounds[r].stream) continue;
+        wave = std::max(wave, waves_[before] + 1);
+        awaited.insert(before);
+        awaited.insert(awaited_[before].begin(), awaited_[before].end());
       }
       waves_.push_back(wave);
+      awaited_.push_back(std::move(awaited));
     }
   }
 
@@ -318,7 +324,9 @@ class BundleFollower {
         const bool cut = pieces[s] > 1;
         if (cut && pieces[s] != pieces[*before]) return "other pieces";
         for (int64_t j = 0; j < pieces[*before]; ++j) {
-          if ((!cut || i == j) && waves_[runs.at({*before, j})] >= waves_[runs.at({s, i})]) return "too early";
+          if (cut && i != j) continue;
+          if (waves_[runs.at({*before, j})] >= waves_[runs.at({s, i})]) return "too early";
+          if (awaited_[runs.at({s, i})].count(runs.at({*before, j})) == 0) return "not awaited";
         }
       }
       before = s;
@@ -384,6 +392,7 @@ class BundleFollower {
   const PlannedBundle& bundle_;
   std::map<size_t, OracleMember> members_;
   std::vector<int64_t> waves_;
+  std::vector<std::set<size_t>> awaited_;  // by round, by way of others too
   std::map<std::tuple<size_t, size_t, int64_t, int64_t>, std::vector<Hop>> hops_;
 };
 

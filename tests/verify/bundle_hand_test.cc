@@ -167,9 +167,7 @@ TEST_CASE("exchanges between two meshes, tensor by tensor into rounds") {
   }
   SUBCASE("two phases") {
     x.plan.redistributions[1].steps.front().phases = 2;
-    CHECK(x.message() ==
-          "bundle 'sync': round 1, part 1: step 0 of two phases goes in 1 pieces, expected an even "
-          "number of them");
+    CHECK(x.message() == "bundle 'sync': round 1, part 1: step 0 of two phases goes in 1 pieces, expected an even number of them");
     x.plan.redistributions[1].steps.front().fetched_by_all = true;
     CHECK(x.message() == "bundle 'sync': member 'w2', step 0: it is fetched by all, expected those that want it in a bundle");
     x.plan.redistributions[1].steps.front().fetched_by_all = false;
@@ -215,22 +213,19 @@ TEST_CASE("two phases behind a step in pieces share what is there while the rest
   SUBCASE("a piece before its own of the step before") {
     std::swap(x.bundle.rounds[2].parts, x.bundle.rounds[3].parts);
     CHECK(x.message() ==
-          "bundle 'sync': round 2: tensor 0 of 'w1', step 1 runs in wave 1, what it needs of step "
-          "0 in wave 1, expected an earlier one");
+          "bundle 'sync': round 2: tensor 0 of 'w1', step 1 runs in wave 1, what it needs of step 0 in wave 1, expected an earlier one");
   }
   SUBCASE("passed on before it is fetched") {
     std::swap(x.bundle.rounds[4].parts, x.bundle.rounds[5].parts);
     CHECK(x.message() ==
-          "bundle 'sync': round 4: tensor 0 of 'w1', step 1 runs in wave 2, what it needs of step "
-          "1 in wave 2, expected an earlier one");
+          "bundle 'sync': round 4: tensor 0 of 'w1', step 1 runs in wave 2, what it needs of step 1 in wave 2, expected an earlier one");
   }
   SUBCASE("in another number of pieces it needs all of the step before") {
     x.bundle.rounds.resize(2);
     x.add_round(1, {0}, {{0, 1, 0, 1, 0, 2}}, {64, 128, 4, 32'000});
     x.add_round(2, {2}, {{0, 1, 0, 1, 1, 2}}, {32, 64, 2, 8'000});
     CHECK(x.message() ==
-          "bundle 'sync': round 2: tensor 0 of 'w1', step 1 runs in wave 1, what it needs of step "
-          "0 in wave 1, expected an earlier one");
+          "bundle 'sync': round 2: tensor 0 of 'w1', step 1 runs in wave 1, what it needs of step 0 in wave 1, expected an earlier one");
     x.bundle.rounds[2].after = {1};
     x.set_totals(160, 288, 104'000);
     CHECK(x.message() == "right");
@@ -262,20 +257,17 @@ TEST_CASE("of two phases what is fetched goes first, then what is passed on") {
     x.bundle.rounds[2].parts[0].piece = 3;
     x.bundle.rounds[3].parts[0].piece = 1;
     CHECK(x.message() ==
-          "bundle 'sync': round 2: tensor 0 of 'w1', step 0 runs in wave 1, what it needs of step "
-          "0 in wave 1, expected an earlier one");
+          "bundle 'sync': round 2: tensor 0 of 'w1', step 0 runs in wave 1, what it needs of step 0 in wave 1, expected an earlier one");
   }
   SUBCASE("in the other order") {
     std::swap(x.bundle.rounds[0].parts, x.bundle.rounds[1].parts);
     CHECK(x.message() ==
-          "bundle 'sync': round 0: tensor 0 of 'w1', step 0 runs in wave 0, what it needs of step "
-          "0 in wave 1, expected an earlier one");
+          "bundle 'sync': round 0: tensor 0 of 'w1', step 0 runs in wave 0, what it needs of step 0 in wave 1, expected an earlier one");
   }
   SUBCASE("at the same time") {
     x.bundle.rounds[1].stream = 1;
     CHECK(x.message() ==
-          "bundle 'sync': round 1: tensor 0 of 'w1', step 0 runs in wave 0, what it needs of step "
-          "0 in wave 0, expected an earlier one");
+          "bundle 'sync': round 1: tensor 0 of 'w1', step 0 runs in wave 0, what it needs of step 0 in wave 0, expected an earlier one");
   }
   SUBCASE("the second phase never") {
     x.bundle.rounds.pop_back();
@@ -283,9 +275,7 @@ TEST_CASE("of two phases what is fetched goes first, then what is passed on") {
   }
   SUBCASE("in three pieces") {
     for (BundleRound& round : x.bundle.rounds) round.parts[0].pieces = 3;
-    CHECK(x.message() ==
-          "bundle 'sync': round 0, part 0: step 0 of two phases goes in 3 pieces, expected an even "
-          "number of them");
+    CHECK(x.message() == "bundle 'sync': round 0, part 0: step 0 of two phases goes in 3 pieces, expected an even number of them");
   }
   SUBCASE("figures of either are counted") { check_figures_are_counted(x); }
 }
@@ -305,10 +295,19 @@ TEST_CASE("one bucket is shared while the next is fetched") {
   // between the steps; beside that its target of 32 B.
   x.set_totals(40, 72, 2 * 5'080'000 + 1'008'000);
   x.check();
-  x.bundle.rounds[2].after = {};
-  CHECK(x.message() ==
-        "bundle 'sync': round 2: tensor 0 of 'w1', step 1 runs in wave 0, what it needs of step 0 in "
-        "wave 0, expected an earlier one");
+  SUBCASE("at once") {
+    x.bundle.rounds[2].after = {};
+    CHECK(x.message() ==
+          "bundle 'sync': round 2: tensor 0 of 'w1', step 1 runs in wave 0, what it needs of step 0 in wave 0, expected an earlier one");
+  }
+  SUBCASE("in a later wave by chance") {
+    x.bundle.rounds[3].after = {};
+    CHECK(
+        x.message() ==
+        "bundle 'sync': round 3: tensor 0 of 'w1', step 1 needs step 0 of round 1, which it does not wait for: expected that \"after\" and "
+        "streams lead there");
+    CHECK(!test::is_right(x.plan, x.bundle));
+  }
 }
 
 TEST_CASE("uneven extents go in pieces, some of them empty") {

@@ -284,17 +284,12 @@ class BundleWorld {
     }
   }
 
-  // So that the round is in its wave: after one of the wave before, and some others.
+  // So that the round is in its wave and waits for all that ran: after those of the wave before, and some others.
   void set_after(const PlannedBundle& bundle, BundleRound& round, size_t before, int64_t wave, const std::vector<int64_t>& waves) {
-    std::vector<size_t> last;
-    bool follows = wave == 0;
-    for (size_t r = 0; r < before; ++r) {
-      if (waves[r] != wave - 1) continue;
-      last.push_back(r);
-      follows = follows || bundle.rounds[r].stream == round.stream;
-    }
     std::set<size_t> after;
-    if (!follows) after.insert(random_.pick(last));
+    for (size_t r = 0; r < before; ++r) {
+      if (waves[r] == wave - 1 && bundle.rounds[r].stream != round.stream) after.insert(r);
+    }
     for (size_t r = 0; r < before; ++r) {
       if (random_.one_in(6)) after.insert(r);
     }
