@@ -23,8 +23,9 @@ class Scanner {
     skip_space();
     if (lost_) return std::nullopt;
     if (at_ == text_.size()) {
-      report("E0104", at_, at_, "the file holds no value",
-             "a spec is an object: {\"schema\": \"meshplan/spec/1\", ...}");
+      report(
+          "E0104", at_, at_, "the file holds no value",
+          "a spec begins with {\"schema\": \"meshplan/spec/1\"; a plan is what meshplan plan writes");
       return std::nullopt;
     }
     document_.nodes.reserve(std::min(text_.size() / 8 + 16, size_t{1} << 20));

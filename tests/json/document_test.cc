@@ -35,6 +35,14 @@ std::string canonical(const std::string& text) { return canonical_text(parsed(te
 
 }  // namespace
 
+TEST_CASE("of a file that holds nothing the help is true whatever it was to be") {
+  Diagnostics diagnostics;
+  CHECK(!read_json("", "a.plan.json", diagnostics));
+  REQUIRE(diagnostics.sorted().size() == 1);
+  CHECK(diagnostics.sorted().front().help.find("a spec begins with {") == 0);
+  CHECK(diagnostics.sorted().front().help.find("a plan is what meshplan plan writes") != std::string::npos);
+}
+
 TEST_CASE("children stand after their parent, siblings at next, and every node knows its way") {
   const std::string text = R"({"a": [1, {"b/c~": true}], "d": null})";
   const JsonDocument document = parsed(text);
