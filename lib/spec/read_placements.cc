@@ -37,6 +37,7 @@ class StateReader {
     const size_t before = reader_.errors();
     if (!read_placements(placements)) return std::nullopt;
     check_partials();
+    check_any_order();
     if (reader_.errors() > before || context_.tensor == nullptr) return std::nullopt;
     const size_t rank = context_.tensor->shape.size();
     auto state = make_state(placements_, *context_.mesh_shape, rank);
@@ -211,6 +212,28 @@ class StateReader {
     }
   }
 
+  // A strided shard is an order, so that none is left to choose.
+  void check_any_order() {
+    if (context_.any_order == 0) return;
+    for (size_t i = 0; i < placements_.size(); ++i) {
+      if (placements_[i].kind != Placement::Kind::strided_shard) continue;
+      report_two_orders("any order is asked for beside the strided shard ", context_.any_order, i,
+                        "leave the order to the planner");
+      return;
+    }
+  }
+
+  // `text` names the other order, at `index`, before the strided shard of mesh dim i.
+  void report_two_orders(std::string text, uint32_t index, size_t i, std::string_view to_do) {
+    reader_.error(
+        "E0408", index, std::move(text) + to_text(placements_[i]),
+        {"a strided shard already is an order; write S(" +
+             std::to_string(placements_[i].tensor_dim) + ") where you " + std::string(to_do),
+         {},
+         nodes_[i],
+         "the strided shard"});
+  }
+
   // The strided shard that no shard order decodes. Mesh dims are decoded from the last to the
   // first, so it is the last one with which decoding fails.
   void report_undecodable(const Error& error) {
@@ -292,14 +315,9 @@ class StateReader {
     for (const int32_t dim : listed) {
       const auto i = static_cast<size_t>(dim);
       if (placements_[i].kind != Placement::Kind::strided_shard) continue;
-      reader_.error("E0408", index,
-                    "tensor dim " + std::to_string(order.tensor_dim) +
-                        " has an order and the strided shard " + to_text(placements_[i]),
-                    {"a strided shard already is an order; write S(" +
-                         std::to_string(order.tensor_dim) + ") where you give one",
-                     {},
-                     nodes_[i],
-                     "the strided shard"});
+      report_two_orders(
+          "tensor dim " + std::to_string(order.tensor_dim) + " has an order and the strided shard ",
+          index, i, "give one");
       return false;
     }
     return true;

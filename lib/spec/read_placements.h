@@ -16,6 +16,7 @@ struct StateContext {
   const Mesh* mesh = nullptr;
   const std::vector<int64_t>* mesh_shape = nullptr;
   const TensorMeta* tensor = nullptr;  // null: reported already; what needs it is not checked
+  uint32_t any_order = 0;  // where the spec leaves the order to the planner; 0: it does not
 };
 
 // "src" or "dst" (one placement per mesh dim, or an object from mesh dim to placement) with its

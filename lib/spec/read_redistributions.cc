@@ -87,8 +87,10 @@ class RedistributionList {
     if (meshes) {
       request.src_mesh = meshes->first;
       request.dst_mesh = meshes->second;
-      const StateContext from{&meshes_.table.meshes[meshes->first], &shapes_[meshes->first], meta};
-      const StateContext to{&meshes_.table.meshes[meshes->second], &shapes_[meshes->second], meta};
+      const StateContext from{&meshes_.table.meshes[meshes->first], &shapes_[meshes->first], meta,
+                              0};
+      const StateContext to{&meshes_.table.meshes[meshes->second], &shapes_[meshes->second], meta,
+                            request.any_dst_order ? at[dst_order] : 0};
       if (at[src] != 0)
         keep(read_state(reader_, at[src], at[src_order], "\"src\"", from), request.src);
       if (at[dst] != 0)
