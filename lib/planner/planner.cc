@@ -17,6 +17,7 @@
 #include "planner/priced_steps.h"
 #include "planner/question_key.h"
 #include "planner/rank_flattens.h"
+#include "planner/without_limit.h"
 #include "search/optimal.h"
 #include "search/work.h"
 #include "torch_rules/rule_planner.h"
@@ -168,20 +169,37 @@ class Pipeline {
   Result<StepList> steps_for(const PlanQuestion& question, std::optional<RuleAnswer>& rules,
                              work::Budget& budget, LeftForAdvice& left) {
     if (options_.planner == PlannerKind::optimal) {
-      auto found = work::on_share(budget, work::search_percent, [&](work::Budget& share) {
-        return searched(question, share, left);
-      });
-      work_ += options_.work_budget - budget.left;
-      const Request& request = *question.request;
-      if (found && request.src_mesh == request.dst_mesh &&
-          (!found->shortcuts.none() || makes_sums(request)))
-        take_cheaper_rules(question, levels_of(request.src_mesh), *found);
+      auto found = cheapest_found(question, budget, left);
+      if (asks_without_limit(question, found)) {
+        const PlanOptions options = without_limit(*question.options);
+        PlanQuestion freely = question;
+        freely.options = &options;
+        levels_of(question.request->src_mesh).forget_listings();
+        work::Budget all{options.work_budget};
+        LeftForAdvice unused;
+        take_within_limit(question, cheapest_found(freely, all, unused), found);
+      }
       return found;
     }
     auto found = rule_transitions(question);
     if (!found) return found.error();
     rules = *std::move(found);
     return merged_steps(question, *rules);
+  }
+
+  // By the search, or by PyTorch's rules where it proves nothing and they are cheaper.
+  Result<StepList> cheapest_found(const PlanQuestion& question, work::Budget& budget,
+                                  LeftForAdvice& left) {
+    const int64_t before = budget.left;
+    auto found = work::on_share(budget, work::search_percent, [&](work::Budget& share) {
+      return searched(question, share, left);
+    });
+    work_ += before - budget.left;
+    const Request& request = *question.request;
+    if (found && request.src_mesh == request.dst_mesh &&
+        (!found->shortcuts.none() || makes_sums(request)))
+      take_cheaper_rules(question, levels_of(request.src_mesh), *found);
+    return found;
   }
 
   Result<StepList> searched(const PlanQuestion& question, work::Budget& budget,

@@ -75,7 +75,8 @@ struct PlanOptions {
   // --ranks-per-host; default: first level of a given topology, else 1
   std::optional<int64_t> ranks_per_host;
   bool advice = true;  // false: do not look for missing flattens
-  // limit per redistribution of all work, in the units of search/work.h
+  // limit per redistribution of all work, in the units of search/work.h; once more where a memory
+  // limit leaves the plan unproven (planner/without_limit.h)
   int64_t work_budget = 70'000'000;
 };
 
