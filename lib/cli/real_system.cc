@@ -15,6 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <limits>
+#include <optional>
 #include <sstream>
 
 #include "base/text.h"
@@ -79,12 +81,14 @@ Error too_large(const std::string& path) {
 }
 
 // The own descriptor that a path such as /proc/self/fd/1 names.
-std::optional<int64_t> named_descriptor(const std::filesystem::path& path) {
+std::optional<int> named_descriptor(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path folder = fs::canonical(path.parent_path(), error);
   if (error || folder != fs::canonical("/proc/self/fd", error) || error) return std::nullopt;
-  return parse_int(path.filename().string());
+  const auto number = parse_int(path.filename().string());
+  if (!number || *number < 0 || *number > std::numeric_limits<int>::max()) return std::nullopt;
+  return static_cast<int>(*number);
 }
 
 // Where a path leads that may be a link, or a link to a link, to something that need not be there;
@@ -138,7 +142,7 @@ Status RealSystem::write_parts(const std::string& path, const TextWriter& write)
   // replaced: what others wrote there stays, and what they will write comes behind.
   const auto open = named_descriptor(*target);
   if (open || (exists && !S_ISREG(facts.st_mode))) {
-    const Descriptor file(open ? ::fcntl(static_cast<int>(*open), F_DUPFD_CLOEXEC, 0)
+    const Descriptor file(open ? ::fcntl(*open, F_DUPFD_CLOEXEC, 0)
                                : ::open(path.c_str(), O_WRONLY | O_CLOEXEC));
     if (file.get() < 0) return cannot_write(path, errno);
     return write(sink_to(file.get(), path));

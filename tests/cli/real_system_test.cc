@@ -102,6 +102,8 @@ TEST_CASE("an open descriptor is written to where it stands, also one of a file,
   REQUIRE(::write(fd, "before ", 7) == 7);
   fs::create_symlink("/dev/fd/" + std::to_string(fd), folder / "link");
   CHECK(system.write_file("/dev/fd/" + std::to_string(fd), "one ").ok());
+  // Not the descriptor that so large a number is cut to.
+  CHECK(!system.write_file("/proc/self/fd/" + std::to_string((int64_t{1} << 32) + fd), "lost").ok());
   CHECK(system.write_file("/proc/self/fd/" + std::to_string(fd), "two ").ok());
   CHECK(system.write_file(folder / "link", "three ").ok());
   REQUIRE(::write(fd, "after", 5) == 5);
