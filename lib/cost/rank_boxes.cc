@@ -44,20 +44,17 @@ BoxGrid::BoxGrid(const State& state, std::span<const int64_t> shape,
     sides_[d] = shard_intervals(state.shards[d], shape[d], mesh_shape);
     count_ *= std::ssize(sides_[d]);
   }
-  volumes_ = {1};
-  for (const std::vector<Interval>& sides : sides_) {
-    std::vector<int64_t> next;
-    next.reserve(volumes_.size() * sides.size());
-    for (const int64_t volume : volumes_) {
-      for (const Interval& side : sides) next.push_back(volume * width(side));
-    }
-    volumes_ = std::move(next);
-  }
-  // By box: sides of the last tensor dim change with every one.
+  // Box by box, shard by shard of the last tensor dim, whose sides change with every one.
   boxes_.reserve(static_cast<size_t>(count_) * dims());
+  volumes_.reserve(static_cast<size_t>(count_));
   std::vector<size_t> shards(dims(), 0);
   for (int64_t box = 0; box < count_; ++box) {
-    for (size_t d = 0; d < dims(); ++d) boxes_.push_back(sides_[d][shards[d]]);
+    int64_t volume = 1;
+    for (size_t d = 0; d < dims(); ++d) {
+      boxes_.push_back(sides_[d][shards[d]]);
+      volume *= width(boxes_.back());
+    }
+    volumes_.push_back(volume);
     for (size_t d = dims(); d-- > 0 && ++shards[d] == sides_[d].size();) shards[d] = 0;
   }
 }

@@ -19,6 +19,7 @@ class Ends {
   Ends(const PlanProblem& p, const SearchState& s, int d, std::vector<int64_t>& out)
       : p_(p), s_(s), d_(d), out_(out) {
     out.clear();
+    out.reserve(most_parts);
   }
   void list(int begin, int64_t lo, int64_t width) {
     if (width == 0 || out_.size() == most_parts) return;

@@ -58,21 +58,60 @@ class ListCuts {
   std::array<Run, max_sub_axes> runs_;
 };
 
-// Joins what ascending sides from place `begin` on have together: those that touch become one.
-void add_to(std::vector<Interval>& joined, size_t begin, const Interval& side) {
-  if (width(side) == 0) return;
-  if (joined.size() > begin && side.lo <= joined.back().hi) {
-    joined.back().hi = std::max(joined.back().hi, side.hi);
-  } else {
-    joined.push_back(side);
+// What make lists of one list of sub-axes, in room that is used again.
+struct Listed {
+  std::vector<int64_t> number;
+  std::vector<Interval> side;
+  std::vector<Interval> joined;
+  std::vector<uint32_t> joined_end;
+  std::vector<Interval> ascending;  // the sides of a part
+};
+
+// Nothing is joined yet.
+void list_sides(const ListCuts& cuts, int64_t numbers, Listed& listed) {
+  const size_t ranks = listed.number.size();
+  listed.joined.clear();
+  listed.joined_end.clear();
+  listed.side.resize(ranks);
+  if (numbers > static_cast<int64_t>(ranks)) {
+    for (size_t r = 0; r < ranks; ++r) listed.side[r] = cuts.side(listed.number[r]);
+    return;
   }
+  // Once a number, of which several ranks may have one.
+  std::vector<Interval>& by_number = listed.ascending;
+  by_number.resize(static_cast<size_t>(numbers));
+  for (size_t n = 0; n < by_number.size(); ++n) by_number[n] = cuts.side(static_cast<int64_t>(n));
+  for (size_t r = 0; r < ranks; ++r)
+    listed.side[r] = by_number[static_cast<size_t>(listed.number[r])];
+}
+
+// What `count` ranks from `first` on have together: sides that touch become one.
+void join_sides(size_t first, size_t count, Listed& listed) {
+  const auto begin = listed.side.begin() + static_cast<std::ptrdiff_t>(first);
+  listed.ascending.assign(begin, begin + static_cast<std::ptrdiff_t>(count));
+  const auto before = [](const Interval& a, const Interval& b) { return a.lo < b.lo; };
+  if (!std::is_sorted(listed.ascending.begin(), listed.ascending.end(), before))
+    std::sort(listed.ascending.begin(), listed.ascending.end(), before);
+  const size_t of_part = listed.joined.size();
+  for (const Interval& side : listed.ascending) {
+    if (width(side) == 0) continue;
+    if (listed.joined.size() > of_part && side.lo <= listed.joined.back().hi) {
+      listed.joined.back().hi = std::max(listed.joined.back().hi, side.hi);
+    } else {
+      listed.joined.push_back(side);
+    }
+  }
+  listed.joined_end.push_back(static_cast<uint32_t>(listed.joined.size()));
 }
 
 }  // namespace
 
 void RankSides::add_part(std::span<const int32_t> coordinates) {
-  coordinates_.insert(coordinates_.end(), coordinates.begin(), coordinates.end());
-  ends_.push_back(ranks() + (sub_axes_ == 0 ? 0 : coordinates.size() / sub_axes_));
+  const size_t more = sub_axes_ == 0 ? 0 : coordinates.size() / sub_axes_;
+  for (size_t a = 0; a < sub_axes_; ++a) {
+    for (size_t r = 0; r < more; ++r) coordinates_[a].push_back(coordinates[r * sub_axes_ + a]);
+  }
+  ends_.push_back(ranks() + more);
   most_known_ = most_sides / std::max<size_t>(1, ranks());
 }
 
@@ -95,9 +134,7 @@ const RankSides::Sides& RankSides::of(const PlanProblem& p, const SearchState& s
   const size_t mask = slots_.size() - 1;
   for (size_t i = slot_of(key) & mask;; i = (i + 1) & mask) {
     if (slots_[i].sides == 0) {
-      auto sides = std::make_shared<Sides>();
-      make(p, s, d, *sides);
-      known_.push_back(std::move(sides));
+      known_.push_back(make(p, s, d));
       slots_[i] = {key, static_cast<uint32_t>(known_.size())};
     }
     if (slots_[i].key == key) return *known_[slots_[i].sides - 1];
@@ -126,47 +163,32 @@ const RankSides::Lists& RankSides::make_lists(const PlanProblem& p, const Search
   return fresh;
 }
 
-void RankSides::make(const PlanProblem& p, const SearchState& s, int d, Sides& sides) const {
+const RankSides::Sides* RankSides::make(const PlanProblem& p, const SearchState& s, int d) const {
   const size_t all = ranks();
+  Sides sides;
   sides.list = lists_known_[as_index(d)]++;
   sides.even = is_scalar(p) || cuts_evenly(p, s, d);
   p.share_work(static_cast<int64_t>(all) * work::rank_side);
   const ListCuts cuts(p, s, d);
   sides.widest = width(cuts.side(0));
-  sides.number.assign(all, 0);
+  thread_local Listed listed;
+  listed.number.assign(all, 0);
   for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
     const size_t sub_axis = s.sub_axis[as_index(i)];
     sides.sub_axes = static_cast<uint16_t>(sides.sub_axes | 1U << sub_axis);
+    sides.numbers *= p.size[sub_axis];
     const int64_t size = p.size[sub_axis];
-    sides.numbers *= size;
-    for (size_t r = 0; r < all; ++r)
-      sides.number[r] = sides.number[r] * size + coordinates(r)[sub_axis];
+    const int32_t* const coordinate = coordinates_[sub_axis].data();
+    for (size_t r = 0; r < all; ++r) listed.number[r] = listed.number[r] * size + coordinate[r];
   }
-  sides.side.reserve(all);
-  sides.joined.reserve(all);
-  sides.joined_end.reserve(ends_.size());
-  if (sides.numbers > static_cast<int64_t>(all)) {
-    for (const int64_t number : sides.number) sides.side.push_back(cuts.side(number));
-  } else {
-    // Once a number, of which several ranks may have one.
-    thread_local std::vector<Interval> by_number;
-    by_number.clear();
-    for (int64_t n = 0; n < sides.numbers; ++n) by_number.push_back(cuts.side(n));
-    for (const int64_t number : sides.number)
-      sides.side.push_back(by_number[static_cast<size_t>(number)]);
-  }
-  // Sides ascend with numbers.
-  thread_local std::vector<Interval> ascending;
-  for (size_t part = 1; part < ends_.size(); ++part) {
-    const auto first = sides.side.begin() + static_cast<std::ptrdiff_t>(begin_of(part));
-    ascending.assign(first, first + static_cast<std::ptrdiff_t>(ranks_of(part)));
-    const auto before = [](const Interval& a, const Interval& b) { return a.lo < b.lo; };
-    if (!std::is_sorted(ascending.begin(), ascending.end(), before))
-      std::sort(ascending.begin(), ascending.end(), before);
-    const size_t begin = sides.joined.size();
-    for (const Interval& side : ascending) add_to(sides.joined, begin, side);
-    sides.joined_end.push_back(static_cast<uint32_t>(sides.joined.size()));
-  }
+  list_sides(cuts, sides.numbers, listed);
+  for (size_t part = 1; part < ends_.size(); ++part)
+    join_sides(begin_of(part), ranks_of(part), listed);
+  sides.number = room_.keep(std::span<const int64_t>(listed.number));
+  sides.side = room_.keep(std::span<const Interval>(listed.side));
+  sides.joined = room_.keep(std::span<const Interval>(listed.joined));
+  sides.joined_end = room_.keep(std::span<const uint32_t>(listed.joined_end));
+  return room_.keep(sides);
 }
 
 void RankSides::grow() const {
@@ -182,6 +204,7 @@ void RankSides::grow() const {
 
 void RankSides::drop_known() const {
   known_.clear();
+  room_ = {};
   slots_.clear();
   recent_ = {};
   ++drops_;

@@ -10,10 +10,10 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
+#include "base/room.h"
 #include "search/search_state_bytes.h"
 #include "tensor/box.h"
 
@@ -23,22 +23,22 @@ struct PlanProblem;
 
 class RankSides {
  public:
-  // By rank, the parts in a row.
+  // By rank, the parts in a row. What is listed stands in the room of whoever knows it.
   struct Sides {
     uint32_t list = 0;      // its number among the lists of the dim
     uint16_t sub_axes = 0;  // on the list
     bool even = true;       // all of the mesh are as wide
-    std::vector<Interval> side;
-    std::vector<int64_t> number;  // of `numbers`: the coordinates on the list as one
+    std::span<const Interval> side;
+    std::span<const int64_t> number;  // of `numbers`: the coordinates on the list as one
     int64_t numbers = 1;
     int64_t widest = 0;  // side of any rank of the mesh: that of coordinates 0
-    // What the ranks of each part but the first have together, ascending and apart.
-    std::vector<Interval> joined;
-    std::vector<uint32_t> joined_end;
+    // What the ranks of a part but the first have together, ascending and apart.
     [[nodiscard]] std::span<const Interval> joined_of(size_t part) const {
       const uint32_t begin = part == 1 ? 0 : joined_end[part - 2];
-      return std::span(joined).subspan(begin, joined_end[part - 1] - begin);
+      return joined.subspan(begin, joined_end[part - 1] - begin);
     }
+    std::span<const Interval> joined;  // of one part after another
+    std::span<const uint32_t> joined_end;
   };
 
   // Of all lists of a state. Of a scalar: of the one that stays empty.
@@ -62,8 +62,8 @@ class RankSides {
   [[nodiscard]] size_t ranks_of(size_t part) const {
     return part < ends_.size() ? ends_[part] - begin_of(part) : 0;
   }
-  [[nodiscard]] const int32_t* coordinates(size_t rank) const {
-    return coordinates_.data() + rank * sub_axes_;
+  [[nodiscard]] int32_t coordinate(size_t rank, size_t sub_axis) const {
+    return coordinates_[sub_axis][rank];
   }
   // Along dim d of those that take part. `p`: always the same. Valid until limit_memory.
   [[nodiscard]] const Sides& of(const PlanProblem& p, const SearchState& s, int d) const;
@@ -86,7 +86,7 @@ class RankSides {
  private:
   [[nodiscard]] size_t ranks() const { return ends_.empty() ? 0 : ends_.back(); }
   void drop_known() const;
-  std::vector<int32_t> coordinates_;
+  std::array<std::vector<int32_t>, max_sub_axes> coordinates_;  // by sub-axis, of every rank
   size_t sub_axes_ = 0;
   std::vector<size_t> ends_;      // of each part
   size_t most_known_ = SIZE_MAX;  // lists
@@ -96,7 +96,8 @@ class RankSides {
     uint32_t sides = 0;  // 1 + their place in known_; 0: the slot is free
   };
   mutable std::vector<Slot> slots_;
-  mutable std::vector<std::shared_ptr<const Sides>> known_;  // which copies share
+  mutable std::vector<const Sides*> known_;
+  mutable Room room_;  // where these stand, and what they list
   // Of the states asked for last, as pairs of them are.
   mutable std::array<Lists, 2> recent_{};
   mutable size_t oldest_ = 0;  // of these
@@ -112,7 +113,7 @@ class RankSides {
   }
   [[nodiscard]] const Lists& make_lists(const PlanProblem& p, const SearchState& s) const;
   mutable std::array<uint32_t, max_search_dims> lists_known_{};
-  void make(const PlanProblem& p, const SearchState& s, int d, Sides& sides) const;
+  [[nodiscard]] const Sides* make(const PlanProblem& p, const SearchState& s, int d) const;
   void grow() const;
 };
 

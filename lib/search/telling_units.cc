@@ -16,7 +16,8 @@ void find_grid(const PlanProblem& p, UnitRanks& unit) {
   int64_t combinations = 1;
   for (int a = 0; a < p.sub_axes; ++a) {
     std::vector<int32_t> on;
-    for (size_t m = 0; m < unit.count; ++m) on.push_back(p.sides.coordinates(unit.first + m)[a]);
+    for (size_t m = 0; m < unit.count; ++m)
+      on.push_back(p.sides.coordinate(unit.first + m, as_index(a)));
     std::sort(on.begin(), on.end());
     const auto count = std::unique(on.begin(), on.end()) - on.begin();
     unit.inside[as_index(a)] = count;

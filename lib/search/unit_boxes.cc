@@ -12,11 +12,11 @@ namespace {
 
 constexpr size_t most_boxes = size_t{1} << 18;  // remembered
 
-int64_t number_on(const PlanProblem& p, unsigned sub_axes, const int32_t* coordinate) {
+int64_t number_on(const PlanProblem& p, unsigned sub_axes, size_t rank) {
   int64_t number = 0;
   for (; sub_axes != 0; sub_axes &= sub_axes - 1) {
-    const int a = __builtin_ctz(sub_axes);
-    number = number * p.size[as_index(a)] + coordinate[a];
+    const size_t a = as_index(__builtin_ctz(sub_axes));
+    number = number * p.size[a] + p.sides.coordinate(rank, a);
   }
   return number;
 }
@@ -41,11 +41,10 @@ UnitBoxes list_unit_boxes(const PlanProblem& p, const UnitRanks& unit, const Sea
   thread_local std::vector<MemberBox> have;
   have.clear();
   for (size_t m = 0; m < unit.count; ++m) {
-    const int32_t* coordinate = p.sides.coordinates(unit.first + m);
-    MemberBox box{number_on(p, apart, coordinate), 0, number_on(p, contributions, coordinate), m};
+    const size_t rank = unit.first + m;
+    MemberBox box{number_on(p, apart, rank), 0, number_on(p, contributions, rank), m};
     for (int d = 0; d < p.dims; ++d)
-      box.number =
-          box.number * sides[as_index(d)]->numbers + sides[as_index(d)]->number[unit.first + m];
+      box.number = box.number * sides[as_index(d)]->numbers + sides[as_index(d)]->number[rank];
     have.push_back(box);
   }
   std::sort(have.begin(), have.end(), [](const MemberBox& a, const MemberBox& b) {
