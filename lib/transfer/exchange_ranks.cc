@@ -150,6 +150,7 @@ class OverlapLister {
                 Numbers& numbers, std::vector<Overlap>& out)
       : grid_(grid), contributions_(contributions), numbers_(numbers), out_(out) {
     for (const auto& intervals : grid) cells_ *= static_cast<int64_t>(intervals.size());
+    all_cells_ = contributions * cells_;
     for (size_t d = 0; d < grid.size(); ++d) meetings_.push_back(meetings(wanted_grid[d], grid[d]));
   }
   // `place`: of the box on its grid. The next one to be listed.
@@ -166,9 +167,11 @@ class OverlapLister {
     return most;
   }
   void list() {
-    if (std::all_of(meeting_.begin(), meeting_.end(),
-                    [](const auto& run) { return run.first < run.second; }))
+    if (wanted_.empty()) {
+      emit({});
+    } else {
       list_from(0, {});
+    }
   }
 
  private:
@@ -176,33 +179,37 @@ class OverlapLister {
   struct Part {
     int32_t dim = 0;
     int64_t elements = 1;
-    int64_t longest = 1;
+    int64_t longest = 0;
     int64_t cell = 0;
   };
+  // With the interval at this place of dim d.
+  [[nodiscard]] Part with(const Part& part, size_t d, int32_t at) const {
+    const int64_t side = overlap_width(grid_[d][static_cast<size_t>(at)], wanted_[d]);
+    const bool longer = side > part.longest;
+    return {longer ? static_cast<int32_t>(d) : part.dim, saturating_mul(part.elements, side),
+            longer ? side : part.longest, part.cell * std::ssize(grid_[d]) + at};
+  }
+  // The last two dims in one loop: most rows are short.
   void list_from(size_t d, const Part& part) {
-    if (d == wanted_.size()) return emit(part);
-    const std::vector<Interval>& intervals = grid_[d];
-    const auto last = static_cast<size_t>(meeting_[d].second);
-    for (auto at = static_cast<size_t>(meeting_[d].first); at < last; ++at) {
-      const int64_t side = overlap_width(intervals[at], wanted_[d]);
-      Part next = part;
-      next.elements = saturating_mul(part.elements, side);
-      if (d == 0 || side > part.longest) {
-        next.longest = side;
-        next.dim = static_cast<int32_t>(d);
-      }
-      next.cell = part.cell * static_cast<int64_t>(intervals.size()) + static_cast<int64_t>(at);
-      if (d + 1 < wanted_.size()) {
+    const auto [first, last] = meeting_[d];
+    const bool is_last = d + 1 == wanted_.size();
+    for (int32_t at = first; at < last; ++at) {
+      const Part next = with(part, d, at);
+      if (is_last) {
+        emit(next);
+      } else if (d + 2 < wanted_.size()) {
         list_from(d + 1, next);
       } else {
-        emit(next);
+        const auto [begin, end] = meeting_[d + 1];
+        for (int32_t in_row = begin; in_row < end; ++in_row) emit(with(next, d + 1, in_row));
       }
     }
   }
   void emit(const Part& part) {
-    for (int64_t c = 0; c < contributions_; ++c) {
-      const int32_t shard = numbers_.find(c * cells_ + part.cell);
-      if (shard >= 0) out_.push_back({shard, part.dim, part.elements, part.longest});
+    for (int64_t cell = part.cell; cell < all_cells_; cell += cells_) {
+      const int32_t shard = numbers_.find(cell);
+      if (shard >= 0)
+        out_.push_back({shard, part.dim, part.elements, std::max<int64_t>(1, part.longest)});
     }
   }
 
@@ -210,7 +217,8 @@ class OverlapLister {
   int64_t contributions_;
   Numbers& numbers_;
   std::vector<Overlap>& out_;
-  int64_t cells_ = 1;
+  int64_t cells_ = 1;  // of one contribution
+  int64_t all_cells_ = 1;
   // By tensor dim and place of a wanted interval: those of the grid that it meets.
   std::vector<std::vector<std::pair<int32_t, int32_t>>> meetings_;
   std::span<const Interval> wanted_;

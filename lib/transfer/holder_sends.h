@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "base/int_math.h"
@@ -66,6 +67,31 @@ class HolderSends {
     const int64_t end = begin + times - rounds * near.count;
     send(shard, near, begin, std::min<int64_t>(end, near.count), bytes, 1);
     send(shard, near, 0, end - near.count, bytes, 1);
+  }
+
+  // The nearest holders of a shard one after the other, in a circle: a piece each.
+  class Turns {
+   public:
+    Turns(std::span<const int32_t> holders, size_t next, int level, Tally& tally)
+        : holders_(holders), next_(next), level_(level), tally_(&tally) {}
+    void send(int64_t bytes) {
+      Tally::Cell& cell = tally_->at(holders_[next_], level_);
+      add_up(cell.sent, bytes);
+      ++cell.peers_out;
+      next_ = next_ + 1 == holders_.size() ? 0 : next_ + 1;
+    }
+
+   private:
+    std::span<const int32_t> holders_;
+    size_t next_;
+    int level_;
+    Tally* tally_;
+  };
+  // From turn number `turn` on.
+  [[nodiscard]] Turns turns(int32_t shard, const NearestHolders& near, int64_t turn) const {
+    return {ranks_.holders_of(shard).subspan(static_cast<size_t>(near.begin),
+                                             static_cast<size_t>(near.count)),
+            static_cast<size_t>(turn % near.count), near.level, tally_};
   }
 
   // Adds what holders send by stretches to the tally.

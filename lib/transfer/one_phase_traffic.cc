@@ -24,13 +24,13 @@ struct ListedCut {
   struct Sum {
     int128 bytes = 0;
     int64_t peers = 0;
+    void add(int64_t more, int64_t more_peers) {
+      bytes += more;
+      peers += more_peers;
+    }
   };
-  std::array<Sum, max_levels> received{};
-  void add(int level, int64_t bytes, int64_t peers) {
-    Sum& sum = received[static_cast<size_t>(level)];
-    sum.bytes += bytes;
-    sum.peers += peers;
-  }
+  using Received = std::array<Sum, max_levels>;
+  Received received{};
 };
 
 // All ranks of a unit have the same nearest holders, so what a member receives is what its wanted
@@ -46,13 +46,17 @@ class OnePhase {
       : ranks_(ranks),
         units_(units),
         element_(element_bytes),
+        one_holder_each_(ranks.holders.size() == ranks.shards()),
         nearest_(ranks, units),
-        own_(ranks.shards()) {}
+        own_(one_holder_each_ ? 0 : ranks.shards()) {}
 
-  // The even cut. Gives how many overlaps were looked at.
-  int64_t even(Tally& tally) { return list(tally, nullptr, false).even; }
-  // The even cut, but only what comes from inside units.
-  int64_t even_inside(Tally& tally) { return list(tally, nullptr, true).even; }
+  // The even cut; `inside`: but only what comes from inside units. Gives how many overlaps were
+  // looked at.
+  int64_t even(Tally& tally, bool inside) {
+    return one_holder_each_ ? list_alone(tally, inside) : list(tally, nullptr, inside).even;
+  }
+  // Whether cuts are all the same: of one piece.
+  [[nodiscard]] bool one_holder_each() const { return one_holder_each_; }
   // The even cut, and whole pieces.
   struct Looked {
     int64_t even = 0;
@@ -82,6 +86,50 @@ class OnePhase {
     int64_t parts = 0;  // from so many holders by the even cut
   };
 
+  // Of shards with one holder each.
+  int64_t list_alone(Tally& tally, bool inside) {
+    int64_t looked = 0;
+    owned_.assign(ranks_.size(), 0);
+    for_each_unit(ranks_, units_, [&](const UnitWants& unit) {
+      for (const UnitWants::Want& want : unit.wants) {
+        ListedCut::Received received{};
+        const auto overlaps = ranks_.overlaps_of(want.wanted);
+        looked += std::ssize(overlaps);
+        for (const Overlap& overlap : overlaps) {
+          const int level = nearest_.of(overlap.shard, static_cast<int32_t>(unit.begin)).level;
+          if (inside && level > 0) continue;
+          const int64_t bytes = bytes_of(overlap, element_);
+          received[static_cast<size_t>(level)].add(bytes, 1);
+          const auto holder = ranks_.holders[static_cast<size_t>(overlap.shard)];
+          int64_t missing = want.count;
+          if (level == 0 && ranks_.wanted[static_cast<size_t>(holder)] == want.wanted) {
+            owned_[static_cast<size_t>(holder)] = bytes;
+            --missing;
+          }
+          Tally::Cell& cell = tally.at(holder, level);
+          add_up(cell.sent, saturating_mul(bytes, missing));
+          cell.peers_out += missing;
+        }
+        add_received(unit.members_of(want), received, tally);
+      }
+    });
+    return looked;
+  }
+  // Adds what members that want one box receive, less what each has of it.
+  void add_received(std::span<const int32_t> members, const ListedCut::Received& received,
+                    Tally& tally) const {
+    for (int l = 0; l < units_.levels(); ++l) {
+      const ListedCut::Sum& in = received[static_cast<size_t>(l)];
+      if (in.peers == 0) continue;
+      for (const int32_t m : members) {
+        const int64_t own = l == 0 ? owned_[static_cast<size_t>(m)] : 0;
+        Tally::Cell& cell = tally.at(m, l);
+        add_up(cell.received, saturated(in.bytes - own));
+        cell.peers_in += in.peers - (own > 0 ? 1 : 0);
+      }
+    }
+  }
+
   Looked list(Tally& even_tally, Tally* whole_tally, bool inside) {
     ListedCut even(ranks_, units_, even_tally);
     std::optional<ListedCut> whole;
@@ -89,6 +137,7 @@ class OnePhase {
       whole.emplace(ranks_, units_, *whole_tally);
       asked_.assign(ranks_.shards(), 0);
       asks_.assign(ranks_.shards(), {});
+      asked_by_want_.assign(ranks_.wants(), nullptr);
     }
     for_each_unit(ranks_, units_, [&](const UnitWants& unit) {
       for (const UnitWants::Want& want : unit.wants) {
@@ -127,11 +176,11 @@ class OnePhase {
         own.bytes = bytes;
         own.parts = parts;
       }
-      even.add(near.level, bytes, parts);
+      even.received[static_cast<size_t>(near.level)].add(bytes, parts);
       if (missing > 0) even.sends.send_parts(overlap, near, element_, missing);
       if (whole == nullptr) continue;
       ++whole->looked;
-      whole->add(near.level, bytes, 1);
+      whole->received[static_cast<size_t>(near.level)].add(bytes, 1);
       if (missing > 0) ask(overlap, want, missing);
     }
   }
@@ -196,15 +245,39 @@ class OnePhase {
         ++whole.looked;
       }
     } else {
-      for (const auto& [member, overlap] : in_rank_order(unit, shard, asks.last_ask)) {
-        whole.sends.send_whole(shard, near, bytes_of(*overlap, element_), asked++, 1);
+      HolderSends::Turns turns = whole.sends.turns(shard, near, asked);
+      for_each_asking(unit, shard, asks, [&](const Overlap& overlap) {
+        turns.send(bytes_of(overlap, element_));
+        ++asked;
         ++whole.looked;
-      }
+      });
     }
     asks = {};
   }
   [[nodiscard]] int32_t ask_before(int32_t k) const {
     return asked_by_[static_cast<size_t>(k - 1)].before;
+  }
+  // Calls visit(what it asks for) for every member that misses part of a shard, in rank order.
+  template <class Visitor>
+  void for_each_asking(const UnitWants& unit, int32_t shard, const Asks& asks, Visitor&& visit) {
+    constexpr size_t sorting = 8;  // takes as long, per member that asks, as a look at so many
+    if (sorting * static_cast<size_t>(asks.times) < unit.end - unit.begin) {
+      for (const auto& [member, overlap] : in_rank_order(unit, shard, asks.last_ask))
+        visit(*overlap);
+      return;
+    }
+    for (int32_t k = asks.last_ask; k > 0; k = ask_before(k)) {
+      const Ask& by = asked_by_[static_cast<size_t>(k - 1)];
+      asked_by_want_[static_cast<size_t>(by.want->wanted)] = by.overlap;
+    }
+    for (size_t m = unit.begin; m < unit.end; ++m) {
+      if (ranks_.wanted[m] < 0 || ranks_.shard[m] == shard) continue;
+      const Overlap* const overlap = asked_by_want_[static_cast<size_t>(ranks_.wanted[m])];
+      if (overlap != nullptr) visit(*overlap);
+    }
+    for (int32_t k = asks.last_ask; k > 0; k = ask_before(k))
+      asked_by_want_[static_cast<size_t>(asked_by_[static_cast<size_t>(k - 1)].want->wanted)] =
+          nullptr;
   }
   // The members that miss part of a shard, with what they ask for.
   const std::vector<std::pair<int32_t, const Overlap*>>& in_rank_order(const UnitWants& unit,
@@ -225,13 +298,16 @@ class OnePhase {
   const ExchangeRanks& ranks_;
   const LevelUnits& units_;
   int64_t element_;
+  bool one_holder_each_;
   Nearest nearest_;
+  std::vector<int64_t> owned_;    // by rank: bytes that it has of what it wants
   std::vector<Own> own_;          // by shard
   std::vector<int64_t> asked_;    // by shard: how many ranks so far missed part of it
   std::vector<Asks> asks_;        // by shard, of the unit at hand
   std::vector<int32_t> touched_;  // shards that it asks for
   std::vector<Ask> asked_by_;     // in the order of asking
   std::vector<std::pair<int32_t, const Overlap*>> in_order_;
+  std::vector<const Overlap*> asked_by_want_;  // of the shard at hand; nullptr: it does not ask
 };
 
 ExchangeTraffic traffic_of(const Tally& tally, size_t ranks, int64_t looked) {
@@ -248,11 +324,10 @@ ExchangeTraffic traffic_of(const Tally& tally, size_t ranks, int64_t looked) {
 
 ListedPhase list_one_phase(const ExchangeRanks& ranks, const LevelUnits& units,
                            int64_t element_bytes, bool asks_uneven) {
-  const bool several_holders = ranks.holders.size() != ranks.shards();
   OnePhase phase(ranks, units, element_bytes);
   Tally even(ranks.size(), units.levels());
-  if (!several_holders) {
-    const int64_t looked = phase.even(even);
+  if (phase.one_holder_each()) {
+    const int64_t looked = phase.even(even, false);
     return {traffic_of(even, ranks.size(), looked), std::nullopt,
             asks_uneven && fetch_unevenly(ranks, units, even)};
   }
@@ -265,7 +340,7 @@ ListedPhase list_one_phase(const ExchangeRanks& ranks, const LevelUnits& units,
 
 int64_t list_inside_units(const ExchangeRanks& ranks, const LevelUnits& units,
                           int64_t element_bytes, Tally& inner) {
-  return OnePhase(ranks, units, element_bytes).even_inside(inner);
+  return OnePhase(ranks, units, element_bytes).even(inner, true);
 }
 
 }  // namespace meshplan
