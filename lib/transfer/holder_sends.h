@@ -40,21 +40,20 @@ class HolderSends {
       cell.peers_out += times;
       return;
     }
-    change(first + begin, near.level, int128{bytes} * times, times);
-    change(first + end, near.level, -int128{bytes} * times, -times);
+    const int128 all = int128{bytes} * times;
+    change(first + begin, near.level, all, times);
+    change(first + end, near.level, -all, -times);
   }
   // Parts of an even cut, each to `times` ranks: 10 slices of 4 holders are 3 3 2 2, two stretches.
   void send_parts(const Overlap& overlap, const NearestHolders& near, int64_t element_bytes,
                   int64_t times) {
     if (near.count == 1)
       return send(overlap.shard, near, 0, 1, bytes_of(overlap, element_bytes), times);
-    const int64_t slice = floor_div(overlap.elements, overlap.longest);
-    const int64_t each = floor_div(overlap.longest, near.count);
-    const int64_t longer = overlap.longest - each * near.count;
-    send(overlap.shard, near, 0, longer, saturating_mul(slice * (each + 1), element_bytes), times);
-    if (each > 0)
-      send(overlap.shard, near, longer, near.count, saturating_mul(slice * each, element_bytes),
-           times);
+    if (overlap.elements != cut_.elements || overlap.longest != cut_.longest ||
+        near.count != cut_.count)
+      cut_ = cut_of(overlap, near.count, element_bytes);
+    send(overlap.shard, near, 0, cut_.longer, cut_.longer_bytes, times);
+    if (cut_.bytes > 0) send(overlap.shard, near, cut_.longer, near.count, cut_.bytes, times);
   }
   // Whole pieces for `times` ranks in a row, of which the first asks in turn number `turn`: turns 3
   // to 8 of 4 holders are one round, and one more of the holders 3 and 0.
@@ -120,9 +119,30 @@ class HolderSends {
     at.bytes += bytes;
     at.peers += peers;
   }
+  // An overlap over its holders: the first `longer` send a slice more than the others.
+  struct EvenCut {
+    int64_t elements = -1;
+    int64_t longest = 0;
+    int64_t count = 0;
+    int64_t longer = 0;
+    int64_t longer_bytes = 0;
+    int64_t bytes = 0;
+  };
+  static EvenCut cut_of(const Overlap& overlap, int64_t count, int64_t element_bytes) {
+    const int64_t slice = floor_div(overlap.elements, overlap.longest);
+    const int64_t each = floor_div(overlap.longest, count);
+    return {overlap.elements,
+            overlap.longest,
+            count,
+            overlap.longest - each * count,
+            saturating_mul(slice * (each + 1), element_bytes),
+            saturating_mul(slice * each, element_bytes)};
+  }
+
   const ExchangeRanks& ranks_;
   Tally& tally_;
   size_t levels_;
+  EvenCut cut_;             // the last: neighbours are cut alike. Of one width of elements.
   std::vector<Sent> sent_;  // differences; place-major, places as in ranks_.holders
 };
 

@@ -74,23 +74,28 @@ void TwoPhases::list_sharing(UnitExchange& unit) {
   for (const int32_t w : unit.wanted) number_[static_cast<size_t>(w)] = -1;
 }
 
-int64_t TwoPhases::take_turn(int32_t shard, const NearestHolders& near, int64_t parts) {
+int32_t TwoPhases::take_turn(int32_t shard, const NearestHolders& near, int64_t parts) {
   const auto is_same = [&](const Turn& turn) {
     return turn.level == near.level && turn.begin == near.begin && turn.parts == parts;
   };
+  const auto taken = [&](int32_t& next) {
+    const int32_t turn = next++;
+    if (next == near.count) next = 0;
+    return near.begin + turn;
+  };
   Turn& first = first_turn_[static_cast<size_t>(shard)];
-  if (first.asked == 0) first = {near.level, near.begin, parts, 0};
-  if (is_same(first)) return floor_mod(first.asked++, near.count);
+  if (first.parts == 0) first = {near.level, near.begin, parts, 0};
+  if (is_same(first)) return taken(first.next);
   auto& turns = turns_[shard];
   auto known = std::find_if(turns.begin(), turns.end(), is_same);
   if (known == turns.end()) known = turns.insert(turns.end(), {near.level, near.begin, parts, 0});
-  return floor_mod(known->asked++, near.count);
+  return taken(known->next);
 }
 
 void TwoPhases::add_missing(const UnitExchange& unit, size_t number) {
   for (const Overlap& overlap : ranks_.overlaps_of(unit.wanted[number])) {
     if (nearest_.of(overlap.shard, unit.members.front()).level > 0)
-      missing_.push_back({number, overlap});
+      missing_.push_back({number, overlap, floor_div(overlap.elements, overlap.longest)});
   }
 }
 
@@ -103,24 +108,25 @@ void TwoPhases::share_out(UnitExchange& unit, std::span<const int32_t> sharing) 
   int64_t member = 0;
   int64_t at = 0;
   for (int64_t part = 0; part < parts; ++part) {
-    for (const auto& [number, overlap] : missing_) {
+    for (const auto& [number, overlap, slice] : missing_) {
       // Member m fetches the m-th of k runs of all parts.
       while ((member + 1) * boxes * parts < (at + 1) * k) ++member;
       ++at;
-      const int64_t slices = near_equal(overlap.longest, parts, part);
+      const int64_t slices =
+          parts == 1 ? overlap.longest : near_equal(overlap.longest, parts, part);
       if (slices == 0) continue;
       FetchedPart& f = unit.fetched.emplace_back();
       f.wanted = unit.wanted[number];
       f.number = number;
       f.overlap = overlap;
-      f.first = near_equal_begin(overlap.longest, parts, part);
+      f.first = part == 0 ? 0 : near_equal_begin(overlap.longest, parts, part);
       f.slices = slices;
-      f.elements = floor_div(overlap.elements, overlap.longest) * slices;
+      f.elements = slice * slices;
       f.fetcher = sharing[static_cast<size_t>(member)];
       const NearestHolders& near = nearest_.of(overlap.shard, f.fetcher);
       f.level = near.level;
-      const int64_t turn = near.begin + take_turn(overlap.shard, near, parts);
-      f.holder = ranks_.holders_of(overlap.shard)[static_cast<size_t>(turn)];
+      const int32_t place = take_turn(overlap.shard, near, parts);
+      f.holder = ranks_.holders_of(overlap.shard)[static_cast<size_t>(place)];
     }
   }
 }
@@ -134,8 +140,7 @@ void TwoPhases::share_among_all(UnitExchange& unit) {
   const auto is_sliver = [&](int128 elements) { return 256 * elements * stretches < all; };
   int128 before = 0;  // elements of overlaps before
   int64_t stretch = 0;
-  for (const auto& [number, overlap] : missing_) {
-    const int64_t slice = floor_div(overlap.elements, overlap.longest);
+  for (const auto& [number, overlap, slice] : missing_) {
     // As near to all members of the unit.
     const NearestHolders near = nearest_.of(overlap.shard, all_.front());
     const std::span<const int32_t> holders = ranks_.holders_of(overlap.shard);

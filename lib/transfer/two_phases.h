@@ -68,14 +68,15 @@ class TwoPhases {
   [[nodiscard]] Nearest& nearest() { return nearest_; }
 
  private:
-  // How often one set of nearest holders was asked for parts of one size.
+  // Which of one set of nearest holders is asked next for a part of one size: in a circle.
   struct Turn {
     int level = 0;
     int32_t begin = 0;  // of the nearest holders
-    int64_t parts = 1;
-    int64_t asked = 0;  // so far
+    int64_t parts = 0;  // 0: none was asked yet
+    int32_t next = 0;
   };
-  int64_t take_turn(int32_t shard, const NearestHolders& near, int64_t parts);
+  // The place of the holder among the shard's.
+  int32_t take_turn(int32_t shard, const NearestHolders& near, int64_t parts);
   void list_sharing(UnitExchange& unit);
   // Adds to `missing_` what the unit misses of the box of this number.
   void add_missing(const UnitExchange& unit, size_t number);
@@ -103,6 +104,7 @@ class TwoPhases {
   struct Missing {
     size_t number = 0;
     Overlap overlap;
+    int64_t slice = 1;  // elements
   };
 
   const ExchangeRanks& ranks_;
@@ -110,7 +112,7 @@ class TwoPhases {
   Nearest nearest_;
   Fetchers fetchers_;
   size_t at_ = 0;
-  // By shard: what it was asked for first, and what else; `asked` 0: nothing yet.
+  // By shard: what it was asked for first, and what else.
   std::vector<Turn> first_turn_;
   std::unordered_map<int32_t, std::vector<Turn>> turns_;
   // By shard: of the nearest holders asked first, and by level and first of any others.
