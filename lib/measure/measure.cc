@@ -121,10 +121,11 @@ Status run_whole(RedistributionRun& run, Device& device, bool graph) {
 Result<int64_t> time_whole(RedistributionRun& run, Communicator& communicator, Device& device,
                            const ReplayOptions& options) {
   const Deadline deadline = Clock::now() + options.step_deadline;
-  if (auto done = communicator.barrier(deadline); !done) return done.error();
+  const std::string place = run.place() + ", timed as a whole";
+  if (auto done = communicator.barrier(place, deadline); !done) return done.error();
   const auto start = Clock::now();
   if (auto done = run_whole(run, device, options.graph); !done) return done.error();
-  if (auto done = communicator.barrier(deadline); !done) return done.error();
+  if (auto done = communicator.barrier(place, deadline); !done) return done.error();
   return ns_since(start);
 }
 
@@ -133,7 +134,7 @@ Status time_steps(RedistributionRun& run, RedistributionTimes& times, bool keep,
                   Communicator& communicator, Device& device, const ReplayOptions& options) {
   const Deadline deadline = Clock::now() + options.step_deadline;
   for (size_t s = 0; s < run.steps(); ++s) {
-    if (auto done = communicator.barrier(deadline); !done) return done;
+    if (auto done = communicator.barrier(run.place(s) + ", timed", deadline); !done) return done;
     const auto start = Clock::now();
     if (auto done = run_to_end(run, s, device, options.graph); !done) return done;
     if (keep) times.steps[s].samples_ns.push_back(ns_since(start));

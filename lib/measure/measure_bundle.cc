@@ -1,5 +1,6 @@
 #include "measure/measure_bundle.h"
 
+#include "base/utf8.h"
 #include "cost/round_time.h"
 #include "measure/samples.h"
 #include "replay/executor.h"
@@ -117,7 +118,9 @@ class BundleTimer {
     for (int k = 0; k < 2; ++k) {
       const bool bundle = (k == 0) == ((number & 1) == 0);
       if (!bundle && alone_.empty()) continue;
-      auto ns = bundle ? timed([&] { return all_waves(); }) : timed([&] { return one_by_one(); });
+      const std::string place = "bundle '" + one_line(q_.bundle->request.id) + "', timed ";
+      auto ns = bundle ? timed(place + "as a whole", [&] { return all_waves(); })
+                       : timed(place + "one by one", [&] { return one_by_one(); });
       if (!ns) return ns.error();
       if (kept) (bundle ? times_.samples_ns : times_.alone_samples_ns).push_back(*ns);
     }
@@ -127,7 +130,8 @@ class BundleTimer {
 
   Status time_waves(bool kept) {
     for (size_t wave = 0; wave < times_.waves.size(); ++wave) {
-      if (auto done = q_.communicator->barrier(deadline()); !done) return done;
+      const std::string place = run_.place(wave) + ", timed";
+      if (auto done = q_.communicator->barrier(place, deadline()); !done) return done;
       const auto start = Clock::now();
       if (auto done = run_.run_wave(wave); !done) return done;
       if (auto done = q_.device->synchronise(); !done) return done;
@@ -150,11 +154,11 @@ class BundleTimer {
     return q_.device->synchronise();
   }
   template <class Work>
-  Result<int64_t> timed(Work&& work) {
-    if (auto done = q_.communicator->barrier(deadline()); !done) return done.error();
+  Result<int64_t> timed(const std::string& place, Work&& work) {
+    if (auto done = q_.communicator->barrier(place, deadline()); !done) return done.error();
     const auto start = Clock::now();
     if (auto done = work(); !done) return done.error();
-    if (auto done = q_.communicator->barrier(deadline()); !done) return done.error();
+    if (auto done = q_.communicator->barrier(place, deadline()); !done) return done.error();
     return ns_since(start);
   }
 

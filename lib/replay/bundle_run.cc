@@ -12,6 +12,7 @@ BundleRun::BundleRun(std::unique_ptr<Inside> inside) : inside_(std::move(inside)
 BundleRun::~BundleRun() = default;
 BundleRun::BundleRun(BundleRun&&) noexcept = default;
 const std::vector<std::vector<size_t>>& BundleRun::waves() const { return inside_->wave_rounds; }
+std::string BundleRun::place(size_t wave) const { return inside_->place_of_wave(wave); }
 Status BundleRun::run_wave(size_t wave) { return inside_->run_wave(wave); }
 const std::vector<BundleRun::Tensor>& BundleRun::tensors() const { return inside_->chosen; }
 const ReplayOptions& BundleRun::options() const { return inside_->options; }

@@ -55,6 +55,8 @@ class BundleRun {
 
   // The rounds of each wave. A wave of none behind them runs tensors that only take local steps.
   [[nodiscard]] const std::vector<std::vector<size_t>>& waves() const;
+  // A wave in messages.
+  [[nodiscard]] std::string place(size_t wave) const;
   // Runs one wave without poison and checks, for measuring.
   [[nodiscard]] Status run_wave(size_t wave);
   // Runs all waves with poison, guards and a final check of every tensor. If an element is wrong on

@@ -98,8 +98,8 @@ class Communicator {
 
   // Barrier with a deadline; if it is missed, the error names the missing processes and `place`.
   virtual Status barrier_with_deadline(const std::string& place, Deadline deadline) = 0;
-  // Barrier of the library, for timing.
-  virtual Status barrier(Deadline deadline) = 0;
+  // Barrier of the library, for timing; `place` is for messages.
+  virtual Status barrier(const std::string& place, Deadline deadline) = 0;
   // All-gather of one text per process, in process order: digests, counts and messages.
   virtual Result<std::vector<std::string>> tell_all(const std::string& text, Deadline deadline) = 0;
   // After an error that other processes may not have seen: ends all processes, this one last, with

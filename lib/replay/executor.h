@@ -41,6 +41,9 @@ class RedistributionRun {
   [[nodiscard]] static Status agree(Result<RedistributionRun>& prepared, const Question& question);
 
   [[nodiscard]] size_t steps() const;
+  // The redistribution, and a step of it, in messages.
+  [[nodiscard]] std::string place() const;
+  [[nodiscard]] std::string place(size_t step) const;
   // Runs one step without poison and checks, for measuring.
   [[nodiscard]] Status run_step(size_t step);
   // Starts all steps as one recorded graph (ReplayOptions::graph); the first call records it.

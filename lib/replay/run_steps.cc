@@ -73,6 +73,8 @@ RedistributionRun::RedistributionRun(std::unique_ptr<Inside> inside) : inside_(s
 RedistributionRun::~RedistributionRun() = default;
 RedistributionRun::RedistributionRun(RedistributionRun&&) noexcept = default;
 size_t RedistributionRun::steps() const { return inside_->r->steps.size(); }
+std::string RedistributionRun::place() const { return place_of(*inside_->r); }
+std::string RedistributionRun::place(size_t step) const { return place_of(*inside_->r, step); }
 const std::vector<int64_t>& RedistributionRun::replay_shape() const { return inside_->shape; }
 
 Status RedistributionRun::Inside::poison(size_t state) const {
@@ -187,7 +189,8 @@ Status RedistributionRun::Inside::check_recorded(RedistributionReport& report) {
   }
   if (auto done = q.device->synchronise(); !done) return done;
   if (auto done = run_recorded(prepared, recorded); !done) return done;
-  if (auto done = q.communicator->barrier(deadline()); !done) return done;
+  if (auto done = q.communicator->barrier(place_of(*r) + ", as a graph", deadline()); !done)
+    return done;
   if (auto done = check_guards(held_boxes.size() - 1, report); !done) return done;
   return check_state(held_boxes.size() - 1, std::ssize(r->steps) - 1, report);
 }

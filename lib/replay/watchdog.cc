@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 namespace meshplan {
 namespace {
@@ -15,7 +16,15 @@ constexpr size_t longest = 400;
 char now_at[longest] = "";
 char whose[longest] = "";
 std::atomic<bool> named{false};
-std::atomic<Watchdog::NameGone> name_gone{nullptr};
+std::atomic<Watchdog::OtherRanks::Name> name_gone{nullptr};
+std::atomic<Watchdog::OtherRanks::Name> name_late{nullptr};
+std::atomic<void (*)()> beat_now{nullptr};
+
+// Words around the ranks that are the reason.
+struct Around {
+  const char* before;
+  const char* after;
+};
 
 // One line in a single write, so that lines of several processes do not mix.
 class Line {
@@ -26,12 +35,15 @@ class Line {
     length_ += n;
     return *this;
   }
-  // The reason for ending: the rank that ended, if known.
-  Line& add_reason(const char* before, const char* unknown) {
-    char gone[longest] = "";
-    if (const auto name = name_gone.load()) name(gone, longest);
-    if (gone[0] == '\0') return add(unknown);
-    return add(before).add(gone).add(" ended");
+  // The reason for ending: the ranks that ended, or that are waited for, if known.
+  Line& add_reason(const Around& gone, const Around& late, const char* unknown) {
+    for (const auto& [words, name] :
+         {std::pair{&gone, name_gone.load()}, std::pair{&late, name_late.load()}}) {
+      char ranks[longest] = "";
+      if (name != nullptr) name(ranks, longest);
+      if (ranks[0] != '\0') return add(words->before).add(ranks).add(words->after);
+    }
+    return add(unknown);
   }
   void put() {
     text_[length_++] = '\n';
@@ -46,7 +58,7 @@ class Line {
 extern "C" void on_termination(int /*signal*/) {
   Line line;
   line.add("meshplan: ").add(whose).add(": ").add(named.load() ? now_at : "starting");
-  line.add_reason(": stopped, because ",
+  line.add_reason({": stopped, because ", " ended"}, {": stopped while it waited for ", ""},
                   ": stopped from outside, or after another process ended with an error")
       .put();
   _exit(5);
@@ -59,13 +71,15 @@ Watchdog::Watchdog(std::string who) : who_(std::move(who)) {
   thread_ = std::thread([this] {
     std::unique_lock lock(mutex_);
     while (!wake_.wait_for(lock, std::chrono::milliseconds(20), [this] { return stop_; })) {
+      if (const auto beat = beat_now.load()) beat();
       const int64_t deadline = deadline_.load(std::memory_order_acquire);
       if (deadline != never &&
           std::chrono::steady_clock::now().time_since_epoch().count() > deadline) {
         Line line;
         line.add("meshplan: ").add(who_.c_str()).add(": ").add(now_at);
         line.add_reason(
-                ": not done within its deadline, because ",
+                {": not done within its deadline, because ", " ended"},
+                {": ", " did not arrive within the deadline"},
                 ": not done within its deadline; another rank hangs or the deadline is too short")
             .put();
         _exit(5);
@@ -94,8 +108,13 @@ void Watchdog::watch(const std::string& place, std::chrono::steady_clock::time_p
   deadline_.store(deadline.time_since_epoch().count(), std::memory_order_release);
 }
 
-void Watchdog::report_termination(NameGone gone) {
-  name_gone.store(gone);
+void Watchdog::name_ranks(const OtherRanks& others) {
+  name_gone.store(others.gone);
+  name_late.store(others.late);
+  beat_now.store(others.beat);
+}
+
+void Watchdog::report_termination() {
   struct sigaction action = {};
   action.sa_handler = on_termination;
   sigaction(SIGTERM, &action, nullptr);

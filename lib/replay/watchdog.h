@@ -16,8 +16,8 @@ namespace meshplan {
 class Watchdog {
  public:
   // `who`: prefix of messages, such as "rank 3". After a missed deadline it prints "WHO: PLACE: not
-  // done within its deadline" and exits with code 5, upon which the launcher ends the other
-  // processes.
+  // done within its deadline", or which ranks did not arrive, and exits with code 5, upon which the
+  // launcher ends the other processes.
   explicit Watchdog(std::string who);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -26,12 +26,20 @@ class Watchdog {
   void watch(const std::string& place, std::chrono::steady_clock::time_point deadline);
   void rest() { deadline_.store(never, std::memory_order_release); }
 
-  // Writes the ranks that exited unexpectedly into `text` (of the given size), zero-terminated;
-  // empty if none. Async-signal-safe.
-  using NameGone = void (*)(char* text, size_t room);
+  // What is known of the other ranks; any of these may be null. `gone` and `late` write ranks
+  // ("rank 2, rank 5") into `text`, of that size, zero-terminated; empty if none.
+  // Async-signal-safe.
+  struct OtherRanks {
+    using Name = void (*)(char* text, size_t room);
+    Name gone = nullptr;       // those that exited unexpectedly
+    Name late = nullptr;       // those that the watched call waits for
+    void (*beat)() = nullptr;  // called again and again while this process runs
+  };
+  // Messages of this program name these ranks.
+  static void name_ranks(const OtherRanks& others);
   // On SIGTERM, which launchers send when another process has ended, prints the same kind of
-  // message and exits with code 5. The message names the rank that ended if `gone` reports it.
-  static void report_termination(NameGone gone = nullptr);
+  // message and exits with code 5.
+  static void report_termination();
 
  private:
   static constexpr int64_t never = INT64_MAX;

@@ -35,7 +35,9 @@ Status HostCommunicator::barrier_with_deadline(const std::string& /*place*/,
                                                Deadline /*deadline*/) {
   return Done{};
 }
-Status HostCommunicator::barrier(Deadline /*deadline*/) { return Done{}; }
+Status HostCommunicator::barrier(const std::string& /*place*/, Deadline /*deadline*/) {
+  return Done{};
+}
 Result<std::vector<std::string>> HostCommunicator::tell_all(const std::string& text,
                                                             Deadline /*deadline*/) {
   return std::vector<std::string>{text};

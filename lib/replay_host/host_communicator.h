@@ -19,7 +19,7 @@ class HostCommunicator final : public Communicator {
   Status prepare(const std::vector<std::vector<int32_t>>& groups, Deadline deadline) override;
   Status run(const Call& call, Deadline deadline) override;
   Status barrier_with_deadline(const std::string& place, Deadline deadline) override;
-  Status barrier(Deadline deadline) override;
+  Status barrier(const std::string& place, Deadline deadline) override;
   Result<std::vector<std::string>> tell_all(const std::string& text, Deadline deadline) override;
   void abort(const Error& error) override;
   Result<std::vector<std::pair<std::string, std::string>>> describe(Deadline deadline) override;

@@ -39,7 +39,8 @@ class MpiCommunicator final : public Communicator {
         global_ids_(std::move(global_ids)),
         watchdog_(rank_text(process)) {
     join_neighbours(rank_text(process_));
-    Watchdog::report_termination(name_gone_neighbours);
+    Watchdog::name_ranks({name_gone_neighbours, name_late_neighbours, beat});
+    Watchdog::report_termination();
   }
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
@@ -80,7 +81,10 @@ class MpiCommunicator final : public Communicator {
   }
 
   Status run(const Call& call, Deadline deadline) override {
-    if (call.ranks.empty()) return Done{};
+    if (call.ranks.empty()) {
+      pass_call();
+      return Done{};
+    }
     const Watch watch(*this, call.place, deadline);
     const RankCall& mine = call.ranks.front();
     if (auto fits = counts_fit(call, mine); !fits) return fits;
@@ -143,9 +147,9 @@ class MpiCommunicator final : public Communicator {
     }
   }
 
-  Status barrier(Deadline deadline) override {
-    const Watch watch(*this, "waiting for all ranks", deadline);
-    return good(MPI_Barrier(world_), "waiting for all ranks");
+  Status barrier(const std::string& place, Deadline deadline) override {
+    const Watch watch(*this, place, deadline);
+    return good(MPI_Barrier(world_), place);
   }
 
   Result<std::vector<std::string>> tell_all(const std::string& text, Deadline deadline) override {
@@ -214,12 +218,17 @@ class MpiCommunicator final : public Communicator {
                                   : "process " + std::to_string(process);
   }
 
+  // A call that every process makes, in the same order (replay_mpi/neighbours.h).
   struct Watch {
     MpiCommunicator& owner;
     Watch(MpiCommunicator& who, const std::string& place, Deadline deadline) : owner(who) {
       owner.watchdog_.watch(place, deadline);
+      enter_call();
     }
-    ~Watch() { owner.watchdog_.rest(); }
+    ~Watch() {
+      leave_call();
+      owner.watchdog_.rest();
+    }
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
   };

@@ -7,9 +7,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -17,17 +19,58 @@
 namespace meshplan {
 namespace {
 
-struct Neighbour {
+// Each in a cache line of its own: what one stores costs the others nothing.
+struct alignas(64) Neighbour {
+  std::atomic<int64_t> calls{0};    // that began, and that ended: odd in a call
+  std::atomic<int64_t> beat_ns{0};  // when it last said that it runs
   std::atomic<int32_t> process{0};  // 0: not joined yet
   std::atomic<int32_t> may_be_gone{0};
   std::array<char, 24> name{};
 };
-static_assert(std::atomic<int32_t>::is_always_lock_free);
+static_assert(std::atomic<int32_t>::is_always_lock_free &&
+              std::atomic<int64_t>::is_always_lock_free);
+
+// What says nothing for so long does not run.
+constexpr int64_t silence_ns = 2'000'000'000;
 
 // Set once, before signal handlers are installed.
 Neighbour* neighbours = nullptr;
 int count = 0;
 int own = 0;
+int64_t own_calls = 0;
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void count_calls(int64_t more) {
+  own_calls += more;
+  if (neighbours != nullptr) neighbours[own].calls.store(own_calls, std::memory_order_release);
+}
+
+// A list of names in a text of limited size.
+class NameList {
+ public:
+  NameList(char* text, size_t room) : text_(text), room_(room) { text_[0] = '\0'; }
+  void add(const Neighbour& rank) {
+    const size_t length = std::strlen(rank.name.data());
+    if (at_ + length + 3 > room_) return;
+    if (at_ > 0) {
+      text_[at_++] = ',';
+      text_[at_++] = ' ';
+    }
+    std::memcpy(text_ + at_, rank.name.data(), length + 1);
+    at_ += length;
+  }
+  [[nodiscard]] bool empty() const { return at_ == 0; }
+
+ private:
+  char* text_;
+  size_t room_;
+  size_t at_ = 0;
+};
 
 // Formats "/proc/PID/stat" without allocating.
 std::array<char, 32> stat_path(int32_t process) {
@@ -92,6 +135,7 @@ void join_neighbours(const std::string& name) {
   if (page != nullptr) {
     Neighbour& mine = page[number];
     std::strncpy(mine.name.data(), name.c_str(), mine.name.size() - 1);
+    mine.beat_ns.store(now_ns());
     mine.process.store(static_cast<int32_t>(getpid()));
     count = size;
     own = number;
@@ -107,22 +151,43 @@ void mark_exit_expected() {
 }
 
 void name_gone_neighbours(char* text, size_t room) {
-  size_t at = 0;
-  text[0] = '\0';
+  NameList names(text, room);
   mark_exit_expected();
   for (int i = 0; i < count && neighbours != nullptr; ++i) {
     const Neighbour& other = neighbours[i];
     const int32_t process = other.process.load();
     // Checked in this order: a process marks its exit as expected before it exits.
     if (i == own || process == 0 || !is_gone(process) || other.may_be_gone.load() != 0) continue;
-    const size_t length = std::strlen(other.name.data());
-    if (at + length + 3 > room) return;
-    if (at > 0) {
-      text[at++] = ',';
-      text[at++] = ' ';
-    }
-    std::memcpy(text + at, other.name.data(), length + 1);
-    at += length;
+    names.add(other);
+  }
+}
+
+void enter_call() { count_calls(1); }
+void leave_call() { count_calls(1); }
+void pass_call() { count_calls(2); }
+
+void beat() {
+  if (neighbours != nullptr) neighbours[own].beat_ns.store(now_ns(), std::memory_order_relaxed);
+}
+
+void name_late_neighbours(char* text, size_t room) {
+  NameList names(text, room);
+  if (neighbours == nullptr) return;
+  const int64_t mine = neighbours[own].calls.load();
+  if (mine % 2 == 0) return;  // in no call
+  const int64_t silent = now_ns() - silence_ns;
+  int64_t least = mine;
+  for (int i = 0; i < count; ++i) {
+    const Neighbour& other = neighbours[i];
+    if (i == own || other.process.load() == 0 || other.may_be_gone.load() != 0) continue;
+    if (other.beat_ns.load() < silent) names.add(other);
+    least = std::min(least, other.calls.load());
+  }
+  if (!names.empty() || least % 2 != 0) return;
+  for (int i = 0; i < count; ++i) {
+    const Neighbour& other = neighbours[i];
+    if (other.process.load() != 0 && other.may_be_gone.load() == 0 && other.calls.load() == least)
+      names.add(other);
   }
 }
 

@@ -22,7 +22,10 @@ using Clock = std::chrono::steady_clock;
 
 // How much longer than process 0 the others wait: its answer may name the process that it waited
 // for.
-constexpr auto patience = std::chrono::milliseconds(1500);
+constexpr auto patience = std::chrono::milliseconds(2500);
+// How long processes wait for each other's word after a missed deadline: shorter, since others may
+// still wait for process 0 by a deadline that is earlier.
+constexpr auto listening = std::chrono::milliseconds(1000);
 
 // The first message of a connecting process: its number and the secret. Nothing else is read before
 // the secret is verified.
@@ -448,6 +451,11 @@ Result<std::vector<std::string>> Control::gather(const std::string& text, const 
   if (inside_->known) return *inside_->known;
   return inside_->leads() ? inside_->lead(text, place, deadline)
                           : inside_->follow(text, place, deadline);
+}
+
+std::optional<Error> Control::missing(const std::string& place) {
+  const auto all = gather(std::string(), place, Clock::now() + listening);
+  return all ? std::nullopt : std::optional<Error>(all.error());
 }
 
 std::optional<Error> Control::trouble(const std::string& place) {

@@ -46,6 +46,9 @@ class Control {
   [[nodiscard]] Result<std::vector<std::string>> gather(const std::string& text,
                                                         const std::string& place,
                                                         Deadline deadline);
+  // After a missed deadline all processes that still run tell each other: the error that names
+  // those that do not; empty if all do.
+  [[nodiscard]] std::optional<Error> missing(const std::string& place);
   // The error of another process, or that it has exited; empty if none. For polling loops: a
   // process may exit after finishing its part, so allow a moment for completion.
   [[nodiscard]] std::optional<Error> trouble(const std::string& place);

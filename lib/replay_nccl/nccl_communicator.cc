@@ -139,8 +139,7 @@ class NcclCommunicator final : public Communicator {
     auto all = compare(std::string(), place, deadline);
     return all ? Status(Done{}) : Status(all.error());
   }
-  Status barrier(Deadline deadline) override {
-    const std::string place = "waiting for all ranks";
+  Status barrier(const std::string& place, Deadline deadline) override {
     const Watch watch(*this, place, deadline);
     if (!several()) return wait(place, deadline);
     std::string all(static_cast<size_t>(ranks_), '\0');
@@ -372,7 +371,8 @@ class NcclCommunicator final : public Communicator {
     return Done{};
   }
 
-  [[nodiscard]] Error late(const std::string& place, int32_t rank) const {
+  [[nodiscard]] Error late(const std::string& place, int32_t rank) {
+    if (auto wrong = control_ ? control_->missing(place) : std::nullopt) return *wrong;
     return environment(
         place + ": " + rank_text(rank) +
         " waited past its deadline; another rank hangs or has ended, or the deadline is too short");

@@ -6,9 +6,11 @@ usage: launch.py MESHPLAN
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 MESHPLAN = ""
@@ -21,22 +23,56 @@ def run(*words, **variables):
     return subprocess.run([MESHPLAN, *map(str, words)], env={**CLEAN, **variables}, capture_output=True, text=True, check=False, timeout=120)
 
 
+def busy_rank(token, rank):
+    """The process of this rank of the run, once it has computed for longer than its start takes."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        time.sleep(0.05)
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                variables = (process / "environ").read_bytes().split(b"\0")
+                seconds = int((process / "stat").read_text().rsplit(")", 1)[1].split()[11]) / os.sysconf("SC_CLK_TCK")
+            except OSError:
+                continue
+            wanted = {f"MESHPLAN_TEST_TOKEN={token}".encode(), f"OMPI_COMM_WORLD_RANK={rank}".encode()}
+            if wanted <= set(variables) and seconds > 1:
+                return int(process.name)
+    raise AssertionError(f"rank {rank} does not run")
+
+
 class LaunchTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.plan = pathlib.Path(folder.name, "plan.json")
-        spec = pathlib.Path(folder.name, "spec.json")
+        self.folder = pathlib.Path(folder.name)
+        self.plan = self.make_plan(8)
+
+    def make_plan(self, ranks):
+        plan = self.folder / f"plan{ranks}.json"
+        spec = self.folder / "spec.json"
         spec.write_text(json.dumps({
-            "schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "a", "size": 8}]},
+            "schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "a", "size": ranks}]},
             "redistributions": [{"id": "gather", "tensor": {"shape": [1 << 18], "dtype": "float32"}, "src": ["S(0)"], "dst": ["R"]}]}))
-        self.assertEqual(run("plan", spec, "-o", self.plan, "-q").returncode, 0)
+        self.assertEqual(run("plan", spec, "-o", plan, "-q").returncode, 0)
+        return plan
 
     def test_eight_ranks_start_on_any_machine(self):
         done = run("run", self.plan, "--backend", "mpi", "--launch", 8)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("on 8 ranks", done.stdout)
         self.assertIn(", 0 wrong", done.stdout)
+
+    def test_a_rank_that_hangs_while_it_is_timed_is_named_with_the_step(self):
+        command = [MESHPLAN, "run", self.make_plan(4), "--backend", "mpi", "--launch", "4", "--measure", "--repeat", "10000000", "--deadline", "3"]
+        for hangs in (0, 2):
+            token = f"launch_{os.getpid()}_{hangs}"
+            with subprocess.Popen(command, env={**CLEAN, "MESHPLAN_TEST_TOKEN": token}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  text=True) as running:
+                self.addCleanup(running.kill)
+                os.kill(busy_rank(token, hangs), signal.SIGSTOP)
+                errors = running.communicate(timeout=60)[1]
+            self.assertEqual(running.returncode, 5, errors)
+            self.assertRegex(errors, rf"meshplan: rank \d: redistribution 'gather'.*: rank {hangs} did not arrive within the deadline")
 
     def test_codes_of_the_ranks_are_handed_on(self):
         wrong = run("run", self.plan, "--backend", "mpi", "--launch", 8, "--inject", "0:3:flip")

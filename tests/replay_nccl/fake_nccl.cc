@@ -7,11 +7,12 @@
 // FAKE_NCCL_FAIL=function:number makes that call, counted from 0, fail; FAKE_NCCL_STUCK=number leaves that group in progress for ever;
 // FAKE_NCCL_HANG=number lets what that group put on its streams run for ever, FAKE_NCCL_BREAK=number as well, with an error;
 // FAKE_NCCL_DEAF leaves a collective in progress for ever when a rank has ended, as over NVLink, instead of an error, as over the network;
-// FAKE_NCCL_DIE=rank:number ends the process of that rank in its collective of that number. Compiled with FAKE_NCCL_OLD it lacks what newer
+// FAKE_NCCL_DIE=rank:number ends the process of that rank in its collective of that number, FAKE_NCCL_HALT makes it hang there. Compiled with FAKE_NCCL_OLD it lacks what newer
 // libraries offer.
 #include <nccl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +20,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -235,16 +237,21 @@ ncclResult_t check_windows() {
   return ncclSuccess;
 }
 
-// The process of a rank ends within a collective, as if it had crashed.
-void die_if_told(int rank) {
+// The process of a rank ends within a collective, as if it had crashed, or hangs there.
+void fall_if_told(int rank) {
   static int begun = 0;
-  const char* told = std::getenv("FAKE_NCCL_DIE");
-  if (told != nullptr && told == std::to_string(rank) + ":" + std::to_string(begun++)) std::_Exit(9);
+  const std::string here = std::to_string(rank) + ":" + std::to_string(begun++);
+  const auto told = [&](const char* variable) {
+    const char* value = std::getenv(variable);
+    return value != nullptr && value == here;
+  };
+  if (told("FAKE_NCCL_DIE")) std::_Exit(9);
+  if (told("FAKE_NCCL_HALT")) std::this_thread::sleep_for(std::chrono::minutes(10));
 }
 
 ncclResult_t enqueue(const char* name, Pending p) {
   if (should_fail(name)) return ncclInternalError;
-  die_if_told(p.comm->world_rank());
+  fall_if_told(p.comm->world_rank());
   std::string line = std::string(name) + " rank " + std::to_string(p.comm->members[static_cast<size_t>(p.comm->rank)]) + " of " +
                      std::to_string(p.comm->members.size()) + " count " + std::to_string(p.count);
   if (p.kind == Pending::send || p.kind == Pending::receive)

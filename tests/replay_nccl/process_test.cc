@@ -304,6 +304,21 @@ TEST_CASE("a rank that hangs is named by every other one at the deadline, and en
   }
 }
 
+TEST_CASE("a rank that hangs where steps are timed, or within a call, is named by every other one with the place") {
+  for (const auto& [guilty, call] : {std::pair{0, 9}, std::pair{2, 2}, std::pair{2, 10}}) {
+    CAPTURE(guilty);
+    CAPTURE(call);
+    const std::string rank = "rank " + std::to_string(10 + guilty);
+    const Outcome outcome =
+        run("--measure --repeat 3 --deadline 2", "FAKE_NCCL_HALT=" + std::to_string(guilty) + ":" + std::to_string(call));
+    CHECK_MESSAGE(outcome.code == 5, outcome.all());
+    check_survivors(outcome, 10 + guilty, ": " + rank + " did not arrive within the deadline");
+    CHECK_MESSAGE(outcome.says("redistribution 'hand', "), outcome.all());
+    CHECK_MESSAGE(outcome.seconds < 40, outcome.seconds);
+    CHECK_MESSAGE(outcome.left.empty(), outcome.left);
+  }
+}
+
 TEST_CASE("a process that never comes: the others say so and end") {
   const std::string alone = "NCCL_COMM_ID=127.0.0.1:1 MESHPLAN_RANK=0 MESHPLAN_RANKS=4 MESHPLAN_LOCAL_RANK=0";
   const Outcome outcome = run_meshplan("run " + plan_file() + " --backend nccl --deadline 1", alone);
