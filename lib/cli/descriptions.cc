@@ -141,7 +141,7 @@ const std::vector<CommandDescription>& command_descriptions() {
          "inject a fault, of a bundle in a round: flip, drop, swap, ...; may be repeated"},
         {"--launch", "N",
          "start N processes on this machine: with mpirun (mpi), or by itself (nccl)"},
-        {"--deadline", "N", "time limit of a step in seconds (default: 60)"},
+        {"--deadline", "N", "time limit of the start and of each step in seconds (default: 60)"},
         {"--measure", "", "time every step, and of bundles every wave of rounds"},
         {"--alone", "", "with --measure: time the members of bundles also one by one, in turns"},
         {"--repeat", "N", "measured repetitions (default: 20)"},

@@ -66,7 +66,8 @@ extern "C" void on_termination(int /*signal*/) {
 
 }  // namespace
 
-Watchdog::Watchdog(std::string who) : who_(std::move(who)) {
+Watchdog::Watchdog(std::string who, std::string otherwise)
+    : who_(std::move(who)), otherwise_(": not done within its deadline; " + otherwise) {
   std::strncpy(whose, who_.c_str(), longest - 1);
   thread_ = std::thread([this] {
     std::unique_lock lock(mutex_);
@@ -77,10 +78,8 @@ Watchdog::Watchdog(std::string who) : who_(std::move(who)) {
           std::chrono::steady_clock::now().time_since_epoch().count() > deadline) {
         Line line;
         line.add("meshplan: ").add(who_.c_str()).add(": ").add(now_at);
-        line.add_reason(
-                {": not done within its deadline, because ", " ended"},
-                {": ", " did not arrive within the deadline"},
-                ": not done within its deadline; another rank hangs or the deadline is too short")
+        line.add_reason({": not done within its deadline, because ", " ended"},
+                        {": ", " did not arrive within the deadline"}, otherwise_.c_str())
             .put();
         _exit(5);
       }

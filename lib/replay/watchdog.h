@@ -17,8 +17,9 @@ class Watchdog {
  public:
   // `who`: prefix of messages, such as "rank 3". After a missed deadline it prints "WHO: PLACE: not
   // done within its deadline", or which ranks did not arrive, and exits with code 5, upon which the
-  // launcher ends the other processes.
-  explicit Watchdog(std::string who);
+  // launcher ends the other processes. `otherwise`: the reason where no rank is known.
+  explicit Watchdog(std::string who,
+                    std::string otherwise = "another rank hangs or the deadline is too short");
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -44,6 +45,7 @@ class Watchdog {
  private:
   static constexpr int64_t never = INT64_MAX;
   std::string who_;
+  std::string otherwise_;
   std::atomic<int64_t> deadline_{never};
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -8,7 +8,7 @@ namespace {
 
 Result<Backend> open_mpi_backend(const BackendQuestion& question) {
   Backend backend;
-  auto communicator = open_mpi(question.world, question.global_ids);
+  auto communicator = open_mpi(question.world, question.global_ids, question.deadline);
   if (!communicator) return communicator.error();
   backend.communicator = std::move(*communicator);
   // mpirun usually starts one process per core, so each gets one thread by default.

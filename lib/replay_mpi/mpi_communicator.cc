@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "replay/arithmetic.h"
 #include "replay/watchdog.h"
@@ -27,6 +28,22 @@ constexpr int tag_together = 16;  // and above: calls that run together
 
 // How long processes wait for each other's messages after a missed deadline.
 constexpr auto listening = std::chrono::milliseconds(1500);
+
+std::string process_name(const std::vector<int64_t>& global_ids, int64_t process) {
+  const auto p = static_cast<size_t>(process);
+  return p < global_ids.size() ? "rank " + std::to_string(global_ids[p])
+                               : "process " + std::to_string(process);
+}
+
+// As the launcher numbers it, before MPI says it.
+std::string name_before_mpi(const std::vector<int64_t>& global_ids) {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr) continue;
+    if (const auto number = parse_int(value)) return process_name(global_ids, *number);
+  }
+  return "a process";
+}
 
 class MpiCommunicator final : public Communicator {
  public:
@@ -213,9 +230,7 @@ class MpiCommunicator final : public Communicator {
 
  private:
   [[nodiscard]] std::string rank_text(int process) const {
-    const auto p = static_cast<size_t>(process);
-    return p < global_ids_.size() ? "rank " + std::to_string(global_ids_[p])
-                                  : "process " + std::to_string(process);
+    return process_name(global_ids_, process);
   }
 
   // A call that every process makes, in the same order (replay_mpi/neighbours.h).
@@ -344,10 +359,16 @@ class MpiCommunicator final : public Communicator {
 
 }  // namespace
 
-Result<std::unique_ptr<Communicator>> open_mpi(int64_t world, std::vector<int64_t> global_ids) {
+Result<std::unique_ptr<Communicator>> open_mpi(int64_t world, std::vector<int64_t> global_ids,
+                                               std::chrono::milliseconds limit) {
   int started = 0;
   MPI_Initialized(&started);
   if (started == 0) {
+    const int64_t seconds = std::chrono::ceil<std::chrono::seconds>(limit).count();
+    Watchdog watchdog(name_before_mpi(global_ids),
+                      "a process that was started with it does not call MPI_Init, or --deadline " +
+                          std::to_string(seconds) + " is too short");
+    watchdog.watch("MPI_Init", std::chrono::steady_clock::now() + limit);
     int provided = 0;
     const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     if (code != MPI_SUCCESS)

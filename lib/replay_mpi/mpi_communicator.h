@@ -6,14 +6,17 @@
 // deadline names the missing ranks.
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "replay/communicator.h"
 
 namespace meshplan {
 
-// Initializes MPI (once per program) and returns the world communicator.
+// Initializes MPI (once per program) and returns the world communicator. A process that waits
+// longer than `limit` for the others to start says so and ends.
 [[nodiscard]] Result<std::unique_ptr<Communicator>> open_mpi(int64_t world,
-                                                             std::vector<int64_t> global_ids);
+                                                             std::vector<int64_t> global_ids,
+                                                             std::chrono::milliseconds limit);
 
 }  // namespace meshplan

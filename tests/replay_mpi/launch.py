@@ -17,6 +17,9 @@ MESHPLAN = ""
 # Open MPI asks for the machine's name; where no name server answers each start would wait for it.
 CLEAN = {key: value for key, value in os.environ.items() if not key.startswith(("OMPI_", "PRTE_"))}
 CLEAN["RES_OPTIONS"] = "timeout:1 attempts:1"
+# What --launch sets by itself, for mpirun as such.
+SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+            "PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 
 
 def run(*words, **variables):
@@ -74,6 +77,15 @@ class LaunchTest(unittest.TestCase):
             self.assertEqual(running.returncode, 5, errors)
             self.assertRegex(errors, rf"meshplan: rank \d: redistribution 'gather'.*: rank {hangs} did not arrive within the deadline")
 
+    def test_ranks_do_not_wait_for_ever_for_one_that_does_not_start(self):
+        started = time.monotonic()
+        done = subprocess.run(["mpirun", "-n", "3", MESHPLAN, "run", str(self.make_plan(4)), "--backend", "mpi", "--deadline", "2", ":",
+                               "-n", "1", "sleep", "100"], env={**CLEAN, **SETTINGS}, capture_output=True, text=True, check=False, timeout=120)
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertRegex(done.stderr, r"meshplan: rank \d: MPI_Init: not done within its deadline; a process that was started with it does not "
+                                      r"call MPI_Init, or --deadline 2 is too short\n")
+        self.assertLess(time.monotonic() - started, 60)
+
     def test_codes_of_the_ranks_are_handed_on(self):
         wrong = run("run", self.plan, "--backend", "mpi", "--launch", 8, "--inject", "0:3:flip")
         self.assertEqual(wrong.returncode, 4, wrong.stderr)
@@ -82,11 +94,9 @@ class LaunchTest(unittest.TestCase):
         self.assertIn("needs 8 ranks", few.stderr)
 
     def test_ranks_with_other_data_are_refused(self):
-        settings = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
-                    "PRTE_ALLOW_RUN_AS_ROOT": "1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
         one = [MESHPLAN, "run", str(self.plan), "--backend", "mpi"]
         for more, said in ((["--seed", "7"], "exact:7"), (["--data", "random"], "random:1")):
-            done = subprocess.run(["mpirun", "-n", "3", *one, ":", "-n", "5", *one, *more], env={**CLEAN, **settings}, capture_output=True, text=True,
+            done = subprocess.run(["mpirun", "-n", "3", *one, ":", "-n", "5", *one, *more], env={**CLEAN, **SETTINGS}, capture_output=True, text=True,
                                   check=False, timeout=120)
             self.assertEqual(done.returncode, 4, done.stderr)
             self.assertIn(f"the process of rank 3 has the data {said}, the first process has exact:1; use the same --data and --seed", done.stderr)
