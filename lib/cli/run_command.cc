@@ -150,6 +150,22 @@ int launch_mpi(Context& context, const std::string& path, std::vector<std::strin
                         "such as OMPI_MCA_..., or start the processes without --launch"));
 }
 
+// --launch with fewer ranks than the plan has: told before any starts. What can be read once only,
+// as a pipe, is left to the processes. NCCL's one process plays all ranks.
+std::optional<int> refuse_too_few(Context& context, const std::string& path,
+                                  const Arguments& arguments) {
+  if (path == "-" || context.system.may_wait(path)) return std::nullopt;
+  if (arguments.backend == "nccl" && arguments.launch == 1) return std::nullopt;
+  int code = 0;
+  const auto plan = load_plan(context, path, code);
+  if (!plan) return code;
+  const int64_t ranks = rank_count(plan->meshes);
+  if (arguments.launch >= ranks) return std::nullopt;
+  return context.fail(path, environment("the plan needs " + with_commas(ranks) +
+                                        " ranks, --launch starts " + with_commas(arguments.launch) +
+                                        "; run it with --launch " + std::to_string(ranks)));
+}
+
 // --launch: runs the same command in N processes, under mpirun or started directly; returns the
 // exit code.
 int launch(Context& context, const std::string& path, const Arguments& arguments) {
@@ -159,6 +175,7 @@ int launch(Context& context, const std::string& path, const Arguments& arguments
         bad_input(
             "--launch starts the ranks of the mpi and nccl backends; the host backend plays all ranks in one process"));
   }
+  if (const auto refused = refuse_too_few(context, path, arguments)) return *refused;
   std::vector<std::string> command = {context.system.own_path()};
   for (size_t i = 0; i < arguments.words.size(); ++i) {
     if (arguments.words[i] == "--launch") {

@@ -8,6 +8,11 @@ namespace {
 
 using namespace test;
 
+void write_plan_of_4(FakeSystem& system) {
+  system.files["spec.json"] = spec;
+  REQUIRE(run(system, {"plan", "spec.json", "-o", "p.json", "-q"}).code == 0);
+}
+
 TEST_CASE("a run that lasts shows its progress on a terminal and takes it away") {
   FakeSystem system;
   system.files["spec.json"] = spec;
@@ -64,18 +69,33 @@ TEST_CASE("a fault that changes nothing is refused, one that does is told by wha
 
 TEST_CASE("--launch starts the same command without itself, by mpirun or from here, and gives its exit code") {
   FakeSystem system;
+  write_plan_of_4(system);
   const auto nccl = run(system, {"run", "p.json", "--launch", "4", "--backend", "nccl", "--shrink"});
   CHECK(nccl.code == 4);
   CHECK(nccl.err.find("rank number 1 ended with exit code 4") != std::string::npos);
-  CHECK(run(system, {"run", "p.json", "--launch=2", "--backend", "mpi"}).code == 0);
+  CHECK(run(system, {"run", "p.json", "--launch=5", "--backend", "mpi"}).code == 0);
   CHECK(system.programs ==
         std::vector<std::vector<std::string>>{{"/bin/meshplan", "run", "p.json", "--backend", "nccl", "--shrink", "4 ranks"},
-                                              {"mpirun", "-n", "2", "/bin/meshplan", "run", "p.json", "--backend", "mpi"}});
+                                              {"mpirun", "-n", "5", "/bin/meshplan", "run", "p.json", "--backend", "mpi"}});
   CHECK(run(system, {"run", "p.json", "--launch", "2"}).code == 2);
+}
+
+TEST_CASE("--launch with fewer ranks than the plan has is refused with both numbers before any starts") {
+  FakeSystem system;
+  write_plan_of_4(system);
+  for (const char* backend : {"mpi", "nccl"}) {
+    const auto few = run(system, {"run", "p.json", "--launch", "3", "--backend", backend});
+    CHECK(few.code == 5);
+    CHECK_MESSAGE(few.err.find("the plan needs 4 ranks, --launch starts 3; run it with --launch 4") != std::string::npos, few.err);
+  }
+  CHECK(system.programs.empty());
+  (void)run(system, {"run", "p.json", "--launch", "1", "--backend", "nccl"});  // which plays all ranks
+  CHECK(system.programs.size() == 1);
 }
 
 TEST_CASE("mpirun may start as root and more ranks than cores, and its own failures are exit 5") {
   FakeSystem system;
+  write_plan_of_4(system);
   const auto with_code = [&](int code) {
     system.attached_code = code;
     return run(system, {"run", "p.json", "--launch", "8", "--backend", "mpi"});

@@ -91,7 +91,8 @@ class LaunchTest(unittest.TestCase):
         self.assertEqual(wrong.returncode, 4, wrong.stderr)
         few = run("run", self.plan, "--backend", "mpi", "--launch", 2)
         self.assertEqual(few.returncode, 5, few.stderr)
-        self.assertIn("needs 8 ranks", few.stderr)
+        self.assertIn("the plan needs 8 ranks, --launch starts 2; run it with --launch 8", few.stderr)
+        self.assertNotIn("mpirun", few.stderr)
 
     def test_ranks_with_other_data_are_refused(self):
         one = [MESHPLAN, "run", str(self.plan), "--backend", "mpi"]

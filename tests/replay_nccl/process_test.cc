@@ -114,7 +114,7 @@ TEST_CASE("more ranks than the plan needs stand by, too few are refused") {
   CHECK_MESSAGE(more.code == 0, more.all());
   const Outcome few = run_meshplan("run " + plan_file() + " --backend nccl --launch 3");
   CHECK_MESSAGE(few.code == 5, few.all());
-  CHECK_MESSAGE(few.says("needs 4 ranks, there are 3"), few.all());
+  CHECK_MESSAGE(few.says("the plan needs 4 ranks, --launch starts 3; run it with --launch 4"), few.all());
 }
 
 TEST_CASE("measured over processes, as steps and as one graph, and calibrated") {
