@@ -12,4 +12,8 @@ namespace meshplan {
 // `where`: a path or "to stdout".
 [[nodiscard]] Error cannot_write(const std::string& where, int error);
 
+// The same of a path where no file can be made: names its folder if that is at fault, and what to
+// do. `target`: where the path leads.
+[[nodiscard]] Error cannot_make(const std::string& shown, const std::string& target, int error);
+
 }  // namespace meshplan

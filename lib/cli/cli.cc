@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cost/topology.h"
 #include "diag/outcome_codes.h"
+#include "replay_host/open_backend.h"
 
 namespace meshplan {
 namespace {
@@ -27,7 +28,8 @@ int dispatch(Context& context, const Arguments& arguments) {
                             arguments.command + " has none");
 }
 
-// The outputs, which must not overwrite inputs or each other.
+// The outputs, which must not overwrite inputs or each other. That one cannot be written is told
+// before anything is computed, by the process that writes.
 Result<std::vector<std::pair<std::string, std::string>>> checked_outputs(
     System& system, const Arguments& arguments) {
   const auto is_file = [](const std::string& path) { return !path.empty() && path != "-"; };
@@ -54,6 +56,9 @@ Result<std::vector<std::pair<std::string, std::string>>> checked_outputs(
         return bad_input(std::string(flag) + " " + path + " would overwrite what " + other +
                          " writes; write to another file");
       }
+    }
+    if (arguments.command != "run" || is_root_process()) {
+      if (auto may = system.may_write(path); !may) return may.error();
     }
     outputs.emplace_back(flag, path);
   }

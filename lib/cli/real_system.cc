@@ -106,6 +106,10 @@ std::optional<std::string> follow_links(const std::string& path) {
   return std::nullopt;
 }
 
+std::string shown_link(const std::string& path, const std::string& target) {
+  return target == path ? path : path + " (a link to " + target + ")";
+}
+
 }  // namespace
 
 Result<std::string> RealSystem::read_file(const std::string& path) {
@@ -147,9 +151,9 @@ Status RealSystem::write_parts(const std::string& path, const TextWriter& write)
     if (file.get() < 0) return cannot_write(path, errno);
     return write(sink_to(file.get(), path));
   }
-  const std::string shown = *target == path ? path : path + " (a link to " + *target + ")";
+  const std::string shown = shown_link(path, *target);
   TemporaryFile file(*target);
-  if (file.fd() < 0) return cannot_write(shown, errno);
+  if (file.fd() < 0) return cannot_make(shown, *target, errno);
   const mode_t mask = ::umask(0);
   ::umask(mask);
   const mode_t mode = exists ? facts.st_mode & 07777 : 0666 & ~mask;
@@ -157,6 +161,21 @@ Status RealSystem::write_parts(const std::string& path, const TextWriter& write)
   if (auto written = write(sink_to(file.fd(), shown)); !written) return written;
   if (::fsync(file.fd()) != 0 || !file.rename_to_target()) return cannot_write(shown, errno);
   return Done{};
+}
+
+Status RealSystem::may_write(const std::string& path) {
+  struct stat facts {};
+  const bool exists = ::stat(path.c_str(), &facts) == 0;
+  if (exists && S_ISDIR(facts.st_mode)) return bad_input("cannot write " + path + ": is a folder");
+  const auto target = follow_links(path);
+  if (!target) return cannot_write(path, ELOOP);
+  if (named_descriptor(*target)) return Done{};
+  if (exists && !S_ISREG(facts.st_mode)) {
+    return ::access(path.c_str(), W_OK) == 0 ? Status(Done{}) : cannot_write(path, errno);
+  }
+  const std::string folder = std::filesystem::path(*target).parent_path().string();
+  if (::access(folder.empty() ? "." : (folder + "/").c_str(), W_OK | X_OK) == 0) return Done{};
+  return cannot_make(shown_link(path, *target), *target, errno);
 }
 
 bool RealSystem::same_file(const std::string& a, const std::string& b) {

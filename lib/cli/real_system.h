@@ -10,6 +10,7 @@ class RealSystem : public System {
   [[nodiscard]] Result<std::string> read_file(const std::string& path) override;
   [[nodiscard]] Status write_file(const std::string& path, const std::string& text) override;
   [[nodiscard]] Status write_parts(const std::string& path, const TextWriter& write) override;
+  [[nodiscard]] Status may_write(const std::string& path) override;
   [[nodiscard]] bool same_file(const std::string& a, const std::string& b) override;
   [[nodiscard]] bool is_folder(const std::string& path) override;
   [[nodiscard]] bool may_wait(const std::string& path) override;

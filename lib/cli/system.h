@@ -43,6 +43,8 @@ class System {
   // The same for a text that comes in parts, of which none is kept; where `write` fails, the file
   // stays as it was and the error is that of `write`.
   [[nodiscard]] virtual Status write_parts(const std::string& path, const TextWriter& write) = 0;
+  // The error of writing to this path, as far as it can be told before.
+  [[nodiscard]] virtual Status may_write(const std::string& path) = 0;
   // Whether both paths lead to one regular file.
   [[nodiscard]] virtual bool same_file(const std::string& a, const std::string& b) = 0;
   [[nodiscard]] virtual bool is_folder(const std::string& path) = 0;

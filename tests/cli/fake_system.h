@@ -35,6 +35,10 @@ class FakeSystem : public System {
     if (file == files.end()) return bad_input("cannot read " + path + ": No such file or directory");
     return file->second;
   }
+  std::string no_folder;  // a path that cannot be written
+  Status may_write(const std::string& path) override {
+    return path == no_folder ? Status(bad_input("cannot write " + path)) : Status(Done{});
+  }
   Status write_file(const std::string& path, const std::string& text) override {
     writes.push_back(path);
     files[path] = text;

@@ -38,6 +38,18 @@ TEST_CASE("an output that is an input or another output is refused before anythi
   }
 }
 
+TEST_CASE("what cannot be written is refused before anything is read or computed") {
+  FakeSystem system;
+  system.files["spec.json"] = "no spec";
+  system.no_folder = "none/p.json";
+  const auto refused = run(system, {"plan", "spec.json", "-o", "none/p.json"});
+  CHECK(refused.code == 2);
+  CHECK_MESSAGE(refused.err.find("cannot write none/p.json") != std::string::npos, refused.err);
+  CHECK(refused.err.find("spec.json") == std::string::npos);
+  for (const char* flag : {"--report", "--timeline", "--nccl-tests"})
+    CHECK(run(system, {"run", "p.json", "--measure", flag, "none/p.json"}).err.find("cannot write none/p.json") != std::string::npos);
+}
+
 TEST_CASE("what a spec names is a file that is at hand, and that no output overwrites") {
   FakeSystem system;
   system.files["spec.json"] = spec;
@@ -92,6 +104,18 @@ TEST_CASE("a flag whose value is empty is refused, not taken as absent") {
     CHECK(answer.out.empty());
     CHECK(system.files == files);
   }
+}
+
+TEST_CASE("what cannot be written is refused before anything is read or computed") {
+  FakeSystem system;
+  system.files["spec.json"] = "no spec";
+  system.no_folder = "none/p.json";
+  const auto refused = run(system, {"plan", "spec.json", "-o", "none/p.json"});
+  CHECK(refused.code == 2);
+  CHECK_MESSAGE(refused.err.find("cannot write none/p.json") != std::string::npos, refused.err);
+  CHECK(refused.err.find("spec.json") == std::string::npos);
+  for (const char* flag : {"--report", "--timeline", "--nccl-tests"})
+    CHECK(run(system, {"run", "p.json", "--measure", flag, "none/p.json"}).err.find("cannot write none/p.json") != std::string::npos);
 }
 
 TEST_CASE("stdin is read up to the limit that holds for files") {

@@ -15,7 +15,10 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 #include <thread>
+
+#include "cli/cannot_write.h"
 
 namespace meshplan {
 namespace {
@@ -91,7 +94,42 @@ TEST_CASE("a full disk is the environment's fault, a path that is none to write 
   CHECK(full.error() == environment("cannot write /dev/full: No space left on device"));
   const auto astray = system.write_file(folder / "none/x", "x");
   REQUIRE(!astray.ok());
-  CHECK(astray.error() == bad_input("cannot write " + (folder / "none/x") + ": No such file or directory"));
+  CHECK(astray.error() == bad_input("cannot write " + (folder / "none/x") + ": there is no folder " + (folder / "none") +
+                                    "; make it (mkdir -p '" + (folder / "none") + "') or write to another one"));
+}
+
+TEST_CASE("of a folder in which no file can be made it is told what it lacks, before anything is computed as well") {
+  const Folder folder;
+  RealSystem system;
+  REQUIRE(system.write_file(folder / "file", "old").ok());
+  fs::create_symlink(folder / "none/x", folder / "link");
+  const auto says = [&](const std::string& path, const std::string& message) {
+    CAPTURE(path);
+    const auto before = system.may_write(path);
+    REQUIRE(!before.ok());
+    CHECK(before.error().fault == Fault::bad_input);
+    CHECK(before.error().message == "cannot write " + message);
+    const auto written = system.write_file(path, "x");
+    REQUIRE(!written.ok());
+    CHECK(written.error() == before.error());
+  };
+  const std::string none =
+      "there is no folder " + (folder / "none") + "; make it (mkdir -p '" + (folder / "none") + "') or write to another one";
+  says(folder / "none/x", (folder / "none/x") + ": " + none);
+  says(folder / "link", (folder / "link") + " (a link to " + (folder / "none/x") + "): " + none);
+  says(folder / "file/x", (folder / "file/x") + ": " + (folder / "file") + " is no folder; write to another path");
+  says(folder / ".", (folder / ".") + ": is a folder");
+  for (const std::string& right :
+       {folder / "file", folder / "new", std::string("/dev/null"), std::string("/dev/stdout"), std::string("new")})
+    CHECK_MESSAGE(system.may_write(right).ok(), right);
+  CHECK(text_of(folder / "file") == "old");
+  for (const int error : {EACCES, EROFS}) {
+    CHECK(cannot_make("a/x", "a/x", error) ==
+          bad_input("cannot write a/x: no file can be made in the folder a (" + std::generic_category().message(error) +
+                    "); write to another one, or allow it there"));
+  }
+  CHECK(cannot_make("x", "x", EACCES).message.find("in the folder . (") != std::string::npos);
+  CHECK(cannot_make("x", "x", ENOSPC) == environment("cannot write x: No space left on device"));
 }
 
 TEST_CASE("an open descriptor is written to where it stands, also one of a file, which is not replaced") {
