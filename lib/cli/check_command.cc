@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/junit.h"
 #include "cli/planning.h"
+#include "diag/outcome_codes.h"
 #include "diag/render.h"
 
 namespace meshplan {
@@ -25,15 +26,28 @@ std::string plan_beside(const std::string& spec) {
                               : std::string();
 }
 
-// Specs of a folder, each with NAME.plan.json if it exists.
+// NAME.json for NAME.plan.json.
+std::string spec_beside(const std::string& plan) {
+  const std::string_view end = ".plan.json";
+  return ends_with(plan, end) ? plan.substr(0, plan.size() - end.size()) + ".json" : std::string();
+}
+
+// Specs of a folder, each with NAME.plan.json if it exists. A NAME.plan.json without its spec is an
+// item without spec.
 Status add_folder(Context& context, const std::string& folder, std::vector<CheckItem>& items) {
   const auto files = context.system.list_json(folder);
   if (!files) return files.error();
   for (const std::string& file : *files) {
     const auto text = context.system.read_file(file);
     if (!text) return text.error();
-    if (document_kind(*text) != DocumentKind::spec) continue;
+    const auto kind = document_kind(*text);
     CheckItem item;
+    if (kind == DocumentKind::plan && ends_with(file, ".plan.json") &&
+        !std::binary_search(files->begin(), files->end(), spec_beside(file))) {
+      item.plan = file;
+      items.push_back(std::move(item));
+    }
+    if (kind != DocumentKind::spec) continue;
     item.spec = file;
     const std::string beside = plan_beside(file);
     if (std::binary_search(files->begin(), files->end(), beside)) item.plan = beside;
@@ -42,15 +56,18 @@ Status add_folder(Context& context, const std::string& folder, std::vector<Check
   return Done{};
 }
 
+bool lacks_spec(const CheckItem& item) { return item.spec.empty(); }
+
 // A plan belongs to the spec before it on the command line; a file named *.plan.json is a plan even
 // if unreadable. A spec without a plan uses the one next to it, if any, as in a folder.
 Status collect(Context& context, const std::vector<std::string>& inputs,
                std::vector<CheckItem>& items) {
   for (const std::string& input : inputs) {
     if (input != "-" && context.system.is_folder(input)) {
-      const size_t before = items.size();
+      const auto before = std::ssize(items);
       if (const auto added = add_folder(context, input, items); !added) return added.error();
-      if (items.size() == before) return bad_input("no specs in folder " + input);
+      if (std::all_of(items.begin() + before, items.end(), lacks_spec))
+        return bad_input("no specs in folder " + input);
       continue;
     }
     bool is_plan = ends_with(input, ".plan.json");
@@ -110,6 +127,19 @@ int combined_code(const std::vector<CheckItem>& items) {
   return code;
 }
 
+// A plan whose spec is gone, which nothing can keep current.
+void report_lost(CheckItem& item) {
+  const std::string spec = spec_beside(item.plan);
+  item.code = 1;
+  item.result = "its spec is gone";
+  Diagnostic diagnostic =
+      diagnostic_of(whole_file(item.plan),
+                    bad_input("the spec of this plan, " + spec +
+                              ", is gone; remove the plan, or rename it as its spec is named"));
+  diagnostic.code = code_not_current;
+  item.diagnostics.add(std::move(diagnostic));
+}
+
 // In as many threads as there are cores.
 void check_all(Context& context, const Arguments& arguments, std::vector<CheckItem>& items) {
   const size_t wanted = arguments.jobs > 0
@@ -121,7 +151,11 @@ void check_all(Context& context, const Arguments& arguments, std::vector<CheckIt
   const auto work = [&] {
     for (size_t i = next++; i < items.size(); i = next++) {
       try {
-        check_item(context, arguments, items[i]);
+        if (lacks_spec(items[i])) {
+          report_lost(items[i]);
+        } else {
+          check_item(context, arguments, items[i]);
+        }
       } catch (...) {
         broken[i] = std::current_exception();
       }
@@ -136,10 +170,14 @@ void check_all(Context& context, const Arguments& arguments, std::vector<CheckIt
   }
 }
 
+const std::string& name_of(const CheckItem& item) {
+  return lacks_spec(item) ? item.plan : item.spec;
+}
+
 // The lines of an item on stdout: its result, and what differs.
 std::string lines_of(const CheckItem& item) {
   std::string text = item.code == 0 ? "ok    " : "fails ";
-  text += one_line(item.spec + ": " + item.result) + "\n";
+  text += one_line(name_of(item) + ": " + item.result) + "\n";
   for (size_t at = 0; at < item.detail.size();) {
     const size_t end = item.detail.find('\n', at);
     text += "      " + item.detail.substr(at, end - at) + "\n";
@@ -171,7 +209,7 @@ int check_command(Context& context, const Arguments& arguments) {
       reasons += render_text(diagnostic);
       context.diagnostics.add(diagnostic);
     }
-    cases.push_back({item.spec, item.code == 0 ? "" : item.result,
+    cases.push_back({name_of(item), item.code == 0 ? "" : item.result,
                      item.code == 0 ? "" : reasons + item.detail});
   }
   if (!arguments.junit.empty()) {

@@ -80,12 +80,10 @@ std::pair<int64_t, int64_t> check_budgets(Context& context, const PlannedSpec& p
 
 // A committed plan may list more than a spec asks for: what flags of `meshplan plan` that check
 // does not have asked for. It is compared with a plan that lists the same.
-void ask_for_as_much(const std::string& committed, PlanningFlags& planning, std::string& flags) {
-  const auto plan = read_plan(committed, false);
-  if (!plan) return;  // check_plan tells
+void ask_for_as_much(const Plan& committed, PlanningFlags& planning, std::string& flags) {
   bool audit = false;
   int64_t alternatives = 0;
-  for (const PlannedRedistribution& r : plan->redistributions) {
+  for (const PlannedRedistribution& r : committed.redistributions) {
     audit = audit || !r.audit.empty();
     alternatives = std::max<int64_t>(alternatives, std::ssize(r.alternatives));
   }
@@ -99,21 +97,28 @@ void ask_for_as_much(const std::string& committed, PlanningFlags& planning, std:
   }
 }
 
+struct Committed {
+  std::string text;
+  Plan plan;
+};
+
+// The committed plan; nothing where it cannot be read, which is reported.
+std::optional<Committed> read_committed(Context& context, CheckItem& item) {
+  auto text = context.read_input(item.plan, item.code);
+  if (!text) return std::nullopt;
+  auto plan = load_plan_text(context, item.plan, *text, item.code);
+  if (!plan) return std::nullopt;
+  return Committed{*std::move(text), *std::move(plan)};
+}
+
 // Whether the committed plan is current; if not, adds a diagnostic with the differences.
-bool check_plan(Context& context, CheckItem& item, const Result<std::string>& text,
-                const Plan& fresh) {
-  if (!text) {
-    item.code = context.fail(item.plan, text.error());
-    return false;
-  }
+bool check_plan(Context& context, CheckItem& item, const Committed& committed, const Plan& fresh) {
   const std::string wanted = write_plan(fresh);
-  if (*text == wanted) return true;
-  const auto committed = load_plan_text(context, item.plan, *text, item.code);
-  if (!committed) return false;
-  if (write_plan(*committed) == wanted) return true;  // written in another form
+  if (committed.text == wanted) return true;
+  if (write_plan(committed.plan) == wanted) return true;  // written in another form
   const auto normal = read_plan(wanted);
   MESHPLAN_CHECK(normal.ok(), "a written plan can be read");
-  const PlanDiff diff = diff_plans(*committed, *normal);
+  const PlanDiff diff = diff_plans(committed.plan, *normal);
   const std::string help =
       "; update it: meshplan plan " + item.spec + " -o " + item.plan + item.flags;
   const std::string what = same(diff) ? "the text of the spec changed, the plan did not"
@@ -129,7 +134,7 @@ bool check_plan(Context& context, CheckItem& item, const Result<std::string>& te
 // What is committed.
 struct Texts {
   std::string spec;
-  std::optional<Result<std::string>> plan;  // none: there is no plan
+  std::optional<Committed> plan;  // none: there is no plan
 };
 
 // What check says of an item, in the parts of its result.
@@ -158,8 +163,7 @@ bool find_plan(Context& context, CheckItem& item, const Texts& texts, const Plan
   const int before = item.code;
   item.code = 0;
   const bool current = check_plan(context, item, *texts.plan, fresh);
-  if (!current)
-    findings.bad.push_back(item.plan + (item.code == 1 ? " is not current" : " cannot be read"));
+  if (!current) findings.bad.push_back(item.plan + " is not current");
   item.code = std::max(before, item.code);
   return current;
 }
@@ -261,15 +265,20 @@ void check_item(Context& outside, const Arguments& arguments, CheckItem& item) {
   Texts texts;
   if (const auto text = context.read_input(item.spec)) {
     texts.spec = *text;
-    if (!item.plan.empty()) texts.plan = context.read_input(item.plan);
-    if (texts.plan && *texts.plan) ask_for_as_much(**texts.plan, asked.planning, item.flags);
-    planned = plan_spec_text(context, item.spec, texts.spec, asked.planning, item.code);
+    if (!item.plan.empty()) texts.plan = read_committed(context, item);
+    if (texts.plan) ask_for_as_much(texts.plan->plan, asked.planning, item.flags);
+    if (item.plan.empty() || texts.plan) {
+      planned = plan_spec_text(context, item.spec, texts.spec, asked.planning, item.code);
+    } else {  // told without planning, which may take long
+      const bool good = load_spec_text(context, item.spec, texts.spec, item.code).has_value();
+      item.result = std::string(good ? "" : "bad input, ") + item.plan + " cannot be read";
+    }
   } else {
     item.code = context.fail(item.spec, text.error());
   }
   if (planned) {
     check_planned(context, asked, texts, *planned, item);
-  } else {
+  } else if (item.result.empty()) {
     item.result = item.code == exit_code(Fault::no_plan) ? "no plan exists" : "bad input";
   }
   item.diagnostics = std::move(context.diagnostics);

@@ -12,7 +12,7 @@ namespace meshplan {
 
 // One spec with its committed plan, and the result.
 struct CheckItem {
-  std::string spec;
+  std::string spec;   // empty: there is none, the plan stands alone
   std::string plan;   // empty: none
   std::string flags;  // " --planner greedy": flags to plan it again
   int code = 0;

@@ -94,6 +94,11 @@ std::optional<Spec> load_spec(Context& context, const std::string& path, int& co
   return parse_spec(context, path, *text, code);
 }
 
+std::optional<Spec> load_spec_text(Context& context, const std::string& path,
+                                   const std::string& text, int& code) {
+  return parse_spec(context, path, text, code);
+}
+
 std::optional<Plan> load_plan(Context& context, const std::string& path, int& code) {
   const auto text = context.read_input(path, code);
   if (!text) return std::nullopt;

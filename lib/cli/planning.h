@@ -32,6 +32,9 @@ namespace meshplan {
 
 // A spec alone, or the exit code.
 [[nodiscard]] std::optional<Spec> load_spec(Context& context, const std::string& path, int& code);
+// The same from text that was read already; `path` as in plan_spec_text.
+[[nodiscard]] std::optional<Spec> load_spec_text(Context& context, const std::string& path,
+                                                 const std::string& text, int& code);
 // A plan file, or the exit code.
 [[nodiscard]] std::optional<Plan> load_plan(Context& context, const std::string& path, int& code);
 // The same from text that was read already; `path` names it.
