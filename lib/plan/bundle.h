@@ -45,9 +45,9 @@
 // so a stream has at most one round in a wave. A part may run once all of the step before it that
 // it needs ran in rounds that its own waits for, by way of others too: `after` and streams lead
 // there, an earlier wave is not enough. Local steps (slices, zero fills, collectives in groups of
-// one rank) are not in rounds: they run with the next step, in its wave and in front of it, or
-// behind the last other step, in the wave that completes it; those of members of local steps only
-// run when all waves are done. Waves follow one another and share nothing.
+// one rank) are not in rounds: they run with the next step, in the first of its waves and in front
+// of it, or behind the last other step, in the wave that completes it; those of members of local
+// steps only run when all waves are done. Waves follow one another and share nothing.
 //
 // Figures, of ranks by global id, over all copies of a mesh that take part (of two meshes the first
 // of each). What stays with its rank is no traffic and needs no staging.

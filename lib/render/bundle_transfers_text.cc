@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "render/transfer_cells.h"
 #include "transfer/listed_transfers.h"
+#include "transfer/local_runs.h"
 #include "transfer/round_transfers.h"
 
 namespace meshplan {
@@ -181,6 +182,7 @@ class BundleWriter {
         form_(form),
         sink_(sink),
         ranks_(make_rank_table(plan.meshes)),
+        locals_(local_runs(plan, *q.bundle)),
         transfers_(plan, ranks_, [this](size_t member) {
           return held_boxes_of(plan_, plan_.redistributions[member], ranks_);
         }) {}
@@ -211,8 +213,13 @@ class BundleWriter {
       const RoundPart& part = round.parts[at];
       const PlannedRedistribution& r = plan_.redistributions[part.member];
       const auto step = static_cast<size_t>(part.step);
-      for (size_t local = first_local_before(r, step); local < step; ++local) {
-        if (auto done = write_local(part, local, place_of(listed.index)); !done) return done;
+      const auto slices = locals_.find({listed.index, at});
+      for (size_t local = first_local_before(r, step); local < step && slices != locals_.end();
+           ++local) {
+        for (const Interval& tensors : slices->second) {
+          const RoundPart run{part.member, part.step, tensors.lo, tensors.hi, 0, 1};
+          if (auto done = write_local(run, local, place_of(listed.index)); !done) return done;
+        }
       }
       const auto made = transfers_.of_part(part, place_of(listed.index));
       if (!made) return made.error();
@@ -298,6 +305,7 @@ class BundleWriter {
   BundleForm& form_;
   const TextSink& sink_;
   RankTable ranks_;
+  LocalRuns locals_;
   MemberTransfers transfers_;
   // Of the round: bytes in the message of each pair so far, by sender and receiver.
   std::unordered_map<int64_t, std::unordered_map<int64_t, int64_t>> offsets_;
