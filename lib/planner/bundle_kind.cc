@@ -41,6 +41,14 @@ int outermost_level(const WayQuestion& q, const std::vector<StepCut>& cuts) {
   return level;
 }
 
+// Whether some step is of a form that no round runs.
+bool needs_other_steps(const PlannedRedistribution& planned) {
+  const std::vector<Step>& steps = planned.steps;
+  return std::any_of(steps.begin(), steps.end(), [](const Step& s) {
+    return s.laps > 1 || s.fetched_by_all || s.far_64ths > 0 || s.at_once > 0;
+  });
+}
+
 }  // namespace
 
 bool has_idle_step(const Request& request, const Stops& stops) {
@@ -80,25 +88,25 @@ std::vector<MovedPairs> moved_by(const WayQuestion& q, const Way& way) {
 }
 
 bool plan_for_rounds(const Plan& plan, const LevelMap& levels, PlannedRedistribution& planned) {
-  const std::vector<Step>& steps = std::as_const(planned.steps);
-  if (std::none_of(steps.begin(), steps.end(), [](const Step& s) {
-        return s.laps > 1 || s.fetched_by_all || s.far_64ths > 0 || s.at_once > 0;
-      }))
-    return false;
-  Request request = planned.request;
-  request.dst = planned.dst;
-  work::Budget budget{plan.options.work_budget};
-  auto list = plan_optimal({&plan.meshes, &plan.topology, &request, &plan.options, true}, levels,
-                           budget, {});
-  if (!list) return false;
-  planned.steps = std::move(list->steps);
+  if (runs_in_rounds(planned)) return false;
+  if (needs_other_steps(planned)) {
+    Request request = planned.request;
+    request.dst = planned.dst;
+    work::Budget budget{plan.options.work_budget};
+    auto list = plan_optimal({&plan.meshes, &plan.topology, &request, &plan.options, true}, levels,
+                             budget, {});
+    if (!list) return false;
+    planned.steps = std::move(list->steps);
+  }
+  for (Step& step : planned.steps.own()) go_in_no_chunks(step);
   price_redistribution(planned, plan.meshes, levels);
   return true;
 }
 
 bool runs_in_rounds(const PlannedRedistribution& planned) {
-  return std::all_of(planned.steps.begin(), planned.steps.end(),
-                     [](const Step& step) { return step.phases == 1; });
+  const std::vector<Step>& steps = planned.steps;
+  return !needs_other_steps(planned) &&
+         std::all_of(steps.begin(), steps.end(), [](const Step& step) { return step.chunks == 1; });
 }
 
 StepFigures collective_figures(const Plan& plan, const MeshLevels& levels,

@@ -67,10 +67,12 @@ struct WayQuestion {
   const RankTable* ranks = nullptr;
   const MeshLevels* levels = nullptr;
 };
-// Plans it anew where all ranks of units fetch something, or there is a far share, neither of which
-// a round runs. Whether it did.
+// Makes of it what rounds run: planned anew where all ranks of units fetch something, in laps or
+// shifts, or with a far share; two phases in no chunks, as pieces take their place. Whether it did.
+//
+//     exchange, phases 2, chunks 1024     exchange, phases 2: rounds of pieces 0 of 16, 1 of 16, ..
 bool plan_for_rounds(const Plan& plan, const LevelMap& levels, PlannedRedistribution& planned);
-// Whether rounds can run it as it is: no step goes in two phases, which may be in chunks.
+// Whether rounds can run it as it is.
 [[nodiscard]] bool runs_in_rounds(const PlannedRedistribution& planned);
 // Of one tensor.
 [[nodiscard]] StepFigures collective_figures(const Plan& plan, const MeshLevels& levels,

@@ -107,6 +107,7 @@ class BundlePlanner {
   void make_ways(Kind& kind) {
     PlannedRedistribution own = alone(kind);
     if (plan_for_rounds(plan_, levels_of(own.request.src_mesh), own)) groups_.name_groups(own);
+    const bool runs = runs_in_rounds(own) && keeps_to_memory(own);
     const bool moves = std::any_of(own.steps.begin(), own.steps.end(),
                                    [](const Step& step) { return !is_local(step.op); });
     if (moves && own.planner == PlannerKind::optimal) {
@@ -123,9 +124,9 @@ class BundlePlanner {
       add_ways(kind, asked, all, Room::for_messages);
       add_gathering_ways(kind, asked);
       // Ways that leave no room say how much staging they need.
-      if (kind.ways.empty() && !runs_in_rounds(own)) add_ways(kind, asked, all, Room::any);
+      if (kind.ways.empty() && !runs) add_ways(kind, asked, all, Room::any);
     }
-    if (runs_in_rounds(own)) kind.ways.emplace_back().planned = own;
+    if (runs) kind.ways.emplace_back().planned = own;
   }
 
   enum class Room : uint8_t { for_messages, any };
@@ -182,16 +183,20 @@ class BundlePlanner {
     return staging == 0 || between <= staging - floor_div(staging, 8);
   }
 
+  // It is priced.
+  [[nodiscard]] bool keeps_to_memory(const PlannedRedistribution& planned) const {
+    const int64_t limit = plan_.options.max_memory_bytes;
+    return limit <= 0 || planned.totals.peak_bytes <= limit;
+  }
+
   void add_way(Kind& kind, StepList list, Room room) {
     PlannedRedistribution planned = alone(kind);
     planned.steps = std::move(list.steps);
     planned.dst = std::move(list.dst);
     if (room == Room::for_messages && !leaves_room_for_messages(planned)) return;
-    const int64_t limit = plan_.options.max_memory_bytes;
-    if (limit > 0) {
+    if (plan_.options.max_memory_bytes > 0)
       price_redistribution(planned, plan_.meshes, levels_of(planned.request.src_mesh));
-      if (planned.totals.peak_bytes > limit) return;
-    }
+    if (!keeps_to_memory(planned)) return;
     groups_.name_groups(planned);
     kind.ways.emplace_back().planned = std::move(planned);
   }

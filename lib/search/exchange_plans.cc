@@ -209,10 +209,6 @@ void join_axes(State& state) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Families of one level are numbered from a multiple of this, those of other units from another.
 constexpr int families_of_level = 16;
 constexpr int families_of_units = 8 * families_of_level;
@@ -306,6 +302,11 @@ void add_shared_while_crossing(const PlanQuestion& question, std::vector<FamilyS
     if (families[i].phases != 1 || stops.size() != 3) continue;
     families.push_back({number++, {stops.front(), stops.back()}, 2});
   }
+}
+
+void go_in_no_chunks(Step& step) {
+  if (step.chunks > 1) step.why = shares_fetching;
+  step.chunks = 1;
 }
 
 std::vector<Stops> gathered_stops(const PlanQuestion& question, const LevelMap& dst_levels) {

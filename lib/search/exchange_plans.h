@@ -52,6 +52,9 @@ struct FamilyStops {
 //                                                    shared, then the other half is
 void add_shared_while_crossing(const PlanQuestion& question, std::vector<FamilyStops>& families);
 
+// An exchange in two phases that rounds run, in pieces, in place of chunks of its own.
+void go_in_no_chunks(Step& step);
+
 // The states that a plan passes, as stops of exchanges: collectives move in one launch what
 // exchanges move in pieces. Nullopt where it reduces, makes partials, or moves on the source's mesh
 // before it crosses.
