@@ -118,7 +118,10 @@ int64_t ChoiceTimes::ps(const Sum& sum, const RoundLoad& exchanges, const Topolo
   int64_t together = 0;
   LevelSet in_all = ~LevelSet{0};  // of their levels
   for (const auto& [launch, bytes] : sum.collectives) {
-    together = saturating_add(together, collective_ps(launch, bytes, topology));
+    // Of bytes alone groups of unequal parts are priced as exchanges, which a protocol may beat.
+    const int64_t ps = std::min(collective_ps(launch, bytes, topology),
+                                collective_ps(launch, bytes, plan_.topology));
+    together = saturating_add(together, ps);
     in_all &= levels_met(levels_[std::get<0>(launch)]->shapes(sub_axes_of(std::get<2>(launch))));
   }
   if (launches == Launches::behind) return saturating_add(apart, together);

@@ -135,5 +135,18 @@ TEST_CASE("a member that its bundle moves otherwise than planned alone is not co
   CHECK(dropped > 0);
 }
 
+TEST_CASE("a collective of groups that hosts cut unevenly takes less by a protocol than its bytes as an exchange: it is not given up") {
+  // Hosts of 3 have 3, 3 and 2 of the 8 ranks, and exchanges reach a hundredth of the links.
+  const MeshTable table = one_root({{"a", 8}}, {3, 4, 5, 7, 0, 6, 1, 2});
+  Topology topology = hosts_of(3, 0);
+  topology.levels[0].mb_per_s = topology.levels[1].mb_per_s = 10;
+  topology.levels[0].exchange_percent = topology.levels[1].exchange_percent = 1;
+  topology.protocols = {{"rings", 1'000, false, 0, {{100}, {100}}}};
+  const Plan plan = planned(table, topology, {request_of(table, "w", {8}, "P(max)", "R", 3)}, {});
+  const PlannedBundle& bundle = plan.bundles.front();
+  CHECK(plan.redistributions[0].steps.size() == 1);
+  CHECK(bundle.totals.predicted_ps <= bundle.alone_ps);
+}
+
 }  // namespace
 }  // namespace meshplan
