@@ -109,6 +109,11 @@ bool runs_in_rounds(const PlannedRedistribution& planned) {
          std::all_of(steps.begin(), steps.end(), [](const Step& step) { return step.chunks == 1; });
 }
 
+bool is_in_one_phase(const PlannedRedistribution& planned) {
+  const std::vector<Step>& steps = planned.steps;
+  return std::all_of(steps.begin(), steps.end(), [](const Step& step) { return step.phases == 1; });
+}
+
 StepFigures collective_figures(const Plan& plan, const MeshLevels& levels,
                                const PlannedRedistribution& planned, size_t step) {
   const auto& steps = planned.steps;

@@ -46,6 +46,8 @@ struct Kind {
   std::vector<int64_t> firsts;  // of each member, its first tensor among those of the kind
   int64_t tensors = 0;
   std::vector<Way> ways;
+  // Whether the last of several ways is the plan for itself, in two phases.
+  bool own_in_two_phases = false;
   // Index into `ways`, by family of stops (search/exchange_plans.h) and whether pieces go whole.
   std::map<std::pair<int, bool>, size_t> families;
   // Those of the ways [gathering, gathers_end) gather behind one exchange, from `rails` on over the
@@ -74,6 +76,8 @@ struct WayQuestion {
 bool plan_for_rounds(const Plan& plan, const LevelMap& levels, PlannedRedistribution& planned);
 // Whether rounds can run it as it is.
 [[nodiscard]] bool runs_in_rounds(const PlannedRedistribution& planned);
+// Whether no step goes in two phases.
+[[nodiscard]] bool is_in_one_phase(const PlannedRedistribution& planned);
 // Of one tensor.
 [[nodiscard]] StepFigures collective_figures(const Plan& plan, const MeshLevels& levels,
                                              const PlannedRedistribution& planned, size_t step);

@@ -17,8 +17,8 @@
 #include "cost/step_cost.h"
 #include "planner/bundle_choice.h"
 #include "planner/bundle_figures.h"
+#include "planner/bundle_members.h"
 #include "planner/bundle_schedule.h"
-#include "planner/numerics.h"
 #include "planner/question_key.h"
 #include "search/exchange_plans.h"
 #include "tensor/largest_elements.h"
@@ -64,7 +64,7 @@ class BundlePlanner {
     const Status found = choose(schedules);
     least_staging_ = schedules.least_staging();
     if (!found && !schedules.take_least(asked.max_staging_bytes)) return found.error();
-    settle_members(schedules.chosen());
+    settle_members(plan_, levels_, kinds_, schedules.chosen());
     planned.rounds = std::move(schedules.figures().rounds);
     planned.totals = schedules.figures().totals;
     planned.totals.lower_bound_ps =
@@ -124,9 +124,11 @@ class BundlePlanner {
       add_ways(kind, asked, all, Room::for_messages);
       add_gathering_ways(kind, asked);
       // Ways that leave no room say how much staging they need.
-      if (kind.ways.empty() && !runs) add_ways(kind, asked, all, Room::any);
+      if (kind.ways.empty() && !(runs && is_in_one_phase(own)))
+        add_ways(kind, asked, all, Room::any);
     }
     if (runs) kind.ways.emplace_back().planned = own;
+    kind.own_in_two_phases = runs && kind.ways.size() > 1 && !is_in_one_phase(own);
   }
 
   enum class Room : uint8_t { for_messages, any };
@@ -207,8 +209,10 @@ class BundlePlanner {
   }
   [[nodiscard]] bool is_close(int64_t ps) const { return ps <= close_ps(); }
 
-  // Whether the way overlaps with those of others, or the kind has none that does.
-  [[nodiscard]] static bool overlaps(const Kind& kind, size_t way) {
+  // Whether the way overlaps with those of others, or the kind has none that does, and may be taken.
+  [[nodiscard]] bool overlaps(const Kind& kind, size_t way) const {
+    if (!may_be_own_in_two_phases_ && kind.own_in_two_phases && way + 1 == kind.ways.size())
+      return false;
     return kind.ways[way].only_exchanges() || !kind.ways.front().only_exchanges();
   }
 
@@ -273,7 +277,9 @@ class BundlePlanner {
     times_.settle(best, messages, Launches::behind, [&](size_t k, const auto& about_ps) {
       if (best[k] > 1) return best[k];
       for (const size_t way : {kinds_[k].ways.size() - 1, size_t{0}}) {
-        if (overlaps(kinds_[k], way) && about_ps(way) <= best_ps) return way;
+        const PlannedRedistribution& planned = kinds_[k].ways[way].planned;
+        if (!overlaps(kinds_[k], way) || !is_in_one_phase(planned)) continue;
+        if (about_ps(way) <= best_ps) return way;
       }
       return best[k];
     });
@@ -304,6 +310,15 @@ class BundlePlanner {
       ps[way] = planned.totals.predicted_ps;
     }
     return ps[1] < ps[0] ? 1 : 0;
+  }
+
+  // Kinds that gather by the cheaper of their first ways, the others as in `others`.
+  [[nodiscard]] std::vector<size_t> by_exchanges(const std::vector<size_t>& others) {
+    std::vector<size_t> chosen = others;
+    for (size_t k = 0; k < kinds_.size(); ++k) {
+      if (!kinds_[k].ways[chosen[k]].only_exchanges()) chosen[k] = cheaper_first_way(kinds_[k]);
+    }
+    return chosen;
   }
 
   // Kinds that can gather by what takes least of those ways, the others as in `others`.
@@ -362,9 +377,9 @@ class BundlePlanner {
     const std::vector<size_t> at_once(kinds_.size(), 0);
     std::vector<size_t> own;
     for (const Kind& kind : kinds_) own.push_back(kind.ways.size() - 1);
-    std::vector<size_t> exchanges = own;
+    std::vector<size_t> one_phase = own;  // what goes in two by the way before: fewer messages
     for (size_t k = 0; k < kinds_.size(); ++k) {
-      if (!kinds_[k].ways.back().only_exchanges()) exchanges[k] = cheaper_first_way(kinds_[k]);
+      if (kinds_[k].own_in_two_phases) one_phase[k] = kinds_[k].ways.size() - 2;
     }
     // What goes through many stops takes longest to list, and may not be needed.
     std::vector<std::vector<size_t>> choices;
@@ -378,10 +393,10 @@ class BundlePlanner {
       }
     }
     if (most_steps(least) >= many_steps) choices.push_back(own);
-    for (const std::vector<size_t>* other :
-         {&least, &least_of_kinds, &at_once, &std::as_const(exchanges), &std::as_const(own)}) {
-      if (std::find(choices.begin(), choices.end(), *other) == choices.end())
-        choices.push_back(*other);
+    for (const std::vector<size_t>& other : {least, least_of_kinds, at_once, by_exchanges(own), own,
+                                             by_exchanges(one_phase), one_phase}) {
+      if (std::find(choices.begin(), choices.end(), other) == choices.end())
+        choices.push_back(other);
     }
     Status last = Done{};
     for (const auto& chosen : choices) {
@@ -390,9 +405,27 @@ class BundlePlanner {
         continue;
       last = schedules.consider({&plan_, &ranks_, &levels_}, chosen);
     }
+    if (schedules.is_far()) consider_one_phase(schedules, {least, least_of_kinds});
     if (schedules.found() && schedules.is_far() && kinds_.size() * counter_.ranks() <= most_sides)
       consider_families(schedules, least, choices);
     return schedules.found() ? Status(Done{}) : last;
+  }
+
+  // What takes as little as if all overlapped has its pieces in twice as many rounds where kinds go
+  // in two phases as by themselves: the least that has none of these.
+  void consider_one_phase(BundleSchedules& schedules,
+                          const std::vector<std::vector<size_t>>& tried) {
+    const bool others = std::any_of(tried.begin(), tried.end(), [&](const auto& chosen) {
+      for (size_t k = 0; k < kinds_.size(); ++k) {
+        if (kinds_[k].own_in_two_phases && chosen[k] + 1 == kinds_[k].ways.size()) return true;
+      }
+      return false;
+    });
+    if (!others) return;
+    may_be_own_in_two_phases_ = false;
+    for (const Messages messages : {Messages::shared, Messages::of_kinds})
+      (void)schedules.consider({&plan_, &ranks_, &levels_}, least_load(messages));
+    may_be_own_in_two_phases_ = true;
   }
 
   // What takes as little as if all overlapped, or hardly more, differs in how its steps fill the
@@ -418,42 +451,6 @@ class BundlePlanner {
     }
   }
 
-  // The members' entries become the chosen ways.
-  void settle_members(const std::vector<size_t>& best) {
-    for (size_t k = 0; k < kinds_.size(); ++k) {
-      Way& way = kinds_[k].ways[best[k]];
-      PlannedRedistribution& chosen = way.planned;
-      const PlannedRedistribution& own = alone(kinds_[k]);
-      if (std::as_const(chosen.steps).list() == std::as_const(own.steps).list()) continue;
-      price_redistribution(chosen, plan_.meshes, levels_of(chosen.request.src_mesh));
-      finish(chosen);
-      for (const size_t member : kinds_[k].members) {
-        PlannedRedistribution& entry = plan_.redistributions[member];
-        Request request = std::move(entry.request);
-        entry = chosen;
-        entry.request = std::move(request);
-      }
-    }
-  }
-
-  // What the pipeline says of a plan, of steps that the bundle chose. A0408 is about other steps.
-  void finish(PlannedRedistribution& planned) {
-    const Request& request = planned.request;
-    const Mesh& src = plan_.meshes.meshes[request.src_mesh];
-    planned.trace = trace_of(request.src, std::as_const(planned).steps, src,
-                             plan_.meshes.meshes[request.dst_mesh]);
-    planned.unmerged_trace = planned.trace;
-    planned.reductions = reduction_notes(request.src, std::as_const(planned).steps, src);
-    planned.warnings.clear();
-    planned.alternatives.clear();
-    std::erase_if(planned.audit.own(), [](const AuditFinding& f) { return f.code == "A0408"; });
-    planned.shortcuts = {};
-    planned.shortcuts.add(Shortcut::for_bundle);
-    planned.proven_gap_ps =
-        gap_ps(planned.totals.predicted_ps, 0, planned.totals.lower_bound_ps, planned.shortcuts);
-    if (planned.proven_gap_ps == 0) planned.shortcuts = {};
-  }
-
   Plan& plan_;
   const BundleRequest& bundle_;
   PlanGroups& groups_;
@@ -463,6 +460,7 @@ class BundlePlanner {
   std::vector<Kind> kinds_;
   ChoiceTimes times_;
   int64_t bound_ps_ = 0;
+  bool may_be_own_in_two_phases_ = true;  // whether kinds may go so
   std::optional<int64_t> least_staging_;
 };
 
