@@ -113,6 +113,7 @@ std::optional<std::vector<KeptLoad>> FigureCounter::loads_of(const Way& way, int
   for (const MovedPairs& moved : moved_by({&plan_, &ranks_, &levels_}, way)) {
     if (moved.pairs.empty()) return std::nullopt;
     counter_.add(moved.pairs, moved.element_bytes, tensors);
+    looked_at_ += std::ssize(moved.pairs);
     loads.emplace_back(counter_.take());
   }
   return loads;
@@ -173,8 +174,10 @@ FigureCounter::Counted FigureCounter::count_round(const std::vector<Kind>& kinds
     if (moved.op == Op::exchange) {
       counter_.add(elements_of(moved.cuts, part.piece, part.pieces), moved.element_bytes,
                    part.to - part.from);
+      looked_at_ += std::ssize(moved.cuts);
     }
   }
+  looked_at_ += static_cast<int64_t>(counter_.ranks());
   if (out.op != Op::exchange) {
     count_collective(kinds, chosen, round, out, counted);
     return counted;

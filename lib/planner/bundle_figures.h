@@ -25,6 +25,8 @@ class FigureCounter {
                                     const std::vector<size_t>& chosen,
                                     const std::vector<KindRound>& rounds);
   [[nodiscard]] size_t ranks() const { return counter_.ranks(); }
+  // Pairs of ranks of parts of rounds, and ranks in rounds, so far.
+  [[nodiscard]] int64_t looked_at() const { return looked_at_; }
   [[nodiscard]] RoundLoad no_load() const { return {counter_.ranks(), counter_.levels()}; }
   // What so many tensors exchange, by exchange of the way; nullopt where one of them moves nothing.
   [[nodiscard]] std::optional<std::vector<KeptLoad>> loads_of(const Way& way, int64_t tensors);
@@ -51,6 +53,7 @@ class FigureCounter {
   const RankTable& ranks_;
   const std::vector<std::unique_ptr<LevelMap>>& levels_;
   RoundCounter counter_;
+  int64_t looked_at_ = 0;
 };
 
 }  // namespace meshplan

@@ -19,8 +19,8 @@
 #include "planner/bundle_figures.h"
 #include "planner/bundle_members.h"
 #include "planner/bundle_schedule.h"
+#include "planner/bundle_ways.h"
 #include "planner/question_key.h"
-#include "search/exchange_plans.h"
 #include "tensor/largest_elements.h"
 
 namespace meshplan {
@@ -28,12 +28,12 @@ namespace {
 
 // A bundle this close to its bound is not worth looking at other ways: in percent above it.
 constexpr int64_t close_enough_percent = 1;
-// What a kind's plan for itself is numbered as among families of stops: it comes last.
-constexpr int own_family = INT_MAX;
 // More families of stops are tried of so many kinds, times ranks, at most: each is as long again.
 constexpr size_t most_sides = 4096;
 // Ways take hardly more where it is no more than this part of the time.
 constexpr int64_t hardly_more_part = 16;
+// So many pairs of ranks, and ranks in waves, are looked at beyond that, half a second.
+constexpr int64_t most_improving = 20'000'000;
 // Steps of a way that are many to list.
 constexpr size_t many_steps = 3;
 
@@ -59,7 +59,8 @@ class BundlePlanner {
           planned.alone_ps, saturating_mul(alone(kind).totals.predicted_ps, kind.tensors));
     }
     bound_ps_ = bundle_bound_ps(plan_, bundle_);
-    for (Kind& kind : kinds_) make_ways(kind);
+    WayMaker maker(plan_, bundle_, groups_, levels_);
+    for (Kind& kind : kinds_) maker.make(kind, kinds_.size() == 1 && kind.tensors == 1);
     BundleSchedules schedules(bundle_, kinds_, counter_, close_ps());
     const Status found = choose(schedules);
     least_staging_ = schedules.least_staging();
@@ -102,114 +103,13 @@ class BundlePlanner {
     }
   }
 
-  // Exchanges first, at once in both cuts, then those that gather; the plan for itself last, where
-  // rounds can run it.
-  void make_ways(Kind& kind) {
-    PlannedRedistribution own = alone(kind);
-    if (plan_for_rounds(plan_, levels_of(own.request.src_mesh), own)) groups_.name_groups(own);
-    const bool runs = runs_in_rounds(own) && keeps_to_memory(own);
-    const bool moves = std::any_of(own.steps.begin(), own.steps.end(),
-                                   [](const Step& step) { return !is_local(step.op); });
-    if (moves && own.planner == PlannerKind::optimal) {
-      Request request = own.request;
-      request.dst = own.dst;
-      const PlanQuestion asked{&plan_.meshes, &plan_.topology, &request, &plan_.options};
-      std::vector<FamilyStops> all =
-          stops_of(asked, levels_of(request.src_mesh), levels_of(request.dst_mesh));
-      // The last waves of one tensor by itself have nothing of others beside them.
-      if (kinds_.size() == 1 && kind.tensors == 1) add_shared_while_crossing(asked, all);
-      if (const auto own_stops = stops_of_steps(asked, std::as_const(own.steps).list()))
-        all.push_back({own_family, *own_stops});
-      std::erase_if(all, [&](const FamilyStops& f) { return has_idle_step(request, f.stops); });
-      add_ways(kind, asked, all, Room::for_messages);
-      add_gathering_ways(kind, asked);
-      // Ways that leave no room say how much staging they need.
-      if (kind.ways.empty() && !(runs && is_in_one_phase(own)))
-        add_ways(kind, asked, all, Room::any);
-    }
-    if (runs) kind.ways.emplace_back().planned = own;
-    kind.own_in_two_phases = runs && kind.ways.size() > 1 && !is_in_one_phase(own);
-  }
-
-  enum class Room : uint8_t { for_messages, any };
-
-  void add_ways(Kind& kind, const PlanQuestion& asked, const std::vector<FamilyStops>& all,
-                Room room) {
-    for (size_t i = 0; i < all.size(); ++i) {
-      const auto same = std::find_if(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(i),
-                                     [&](const auto& f) { return f.same_steps(all[i]); });
-      for (const bool whole : {false, true}) {
-        const size_t before = kind.ways.size();
-        if (whole && all[i].phases == 2 && all[i].stops.size() == 1) continue;
-        if (same->family == all[i].family) {
-          add_way(kind, exchanges_through(asked, all[i].stops, whole, all[i].phases), room);
-          if (kind.ways.size() > before) kind.families[{all[i].family, whole}] = before;
-        } else if (const auto known = kind.families.find({same->family, whole});
-                   known != kind.families.end()) {
-          kind.families[{all[i].family, whole}] = known->second;
-        }
-      }
-    }
-  }
-
-  void add_gathering_ways(Kind& kind, const PlanQuestion& asked) {
-    const Request& request = *asked.request;
-    kind.gathering = kind.ways.size();
-    for (const Stops& stops : gathered_stops(asked, levels_of(request.dst_mesh))) {
-      if (has_idle_step(request, stops)) continue;
-      for (const bool whole : {false, true})
-        add_way(kind, gathers_through(asked, stops, whole), Room::for_messages);
-    }
-    kind.rails = kind.ways.size();
-    for (const Rails& rails :
-         rails_of(asked, levels_of(request.src_mesh), levels_of(request.dst_mesh)))
-      add_way(kind, gathers_by_rails(asked, rails), Room::for_messages);
-    kind.gathers_end = kind.ways.size();
-  }
-
-  // Whether the boxes between its steps leave an eighth of the staging at least.
-  [[nodiscard]] bool leaves_room_for_messages(const PlannedRedistribution& planned) const {
-    const Request& request = planned.request;
-    const Mesh& src = plan_.meshes.meshes[request.src_mesh];
-    const Mesh& dst = plan_.meshes.meshes[request.dst_mesh];
-    int64_t between = 0;
-    for (size_t i = 0; i + 1 < planned.steps.size(); ++i) {
-      const bool is_on_src = !planned.steps[i].mesh.empty() && planned.steps[i].mesh != dst.name;
-      const auto shape = mesh_shape(is_on_src ? src : dst);
-      between = saturating_add(
-          between,
-          saturating_mul(element_bytes(request.tensor.dtype),
-                         largest_elements(planned.steps[i].state, request.tensor.shape, shape)));
-    }
-    const int64_t staging = bundle_.max_staging_bytes;
-    return staging == 0 || between <= staging - floor_div(staging, 8);
-  }
-
-  // It is priced.
-  [[nodiscard]] bool keeps_to_memory(const PlannedRedistribution& planned) const {
-    const int64_t limit = plan_.options.max_memory_bytes;
-    return limit <= 0 || planned.totals.peak_bytes <= limit;
-  }
-
-  void add_way(Kind& kind, StepList list, Room room) {
-    PlannedRedistribution planned = alone(kind);
-    planned.steps = std::move(list.steps);
-    planned.dst = std::move(list.dst);
-    if (room == Room::for_messages && !leaves_room_for_messages(planned)) return;
-    if (plan_.options.max_memory_bytes > 0)
-      price_redistribution(planned, plan_.meshes, levels_of(planned.request.src_mesh));
-    if (!keeps_to_memory(planned)) return;
-    groups_.name_groups(planned);
-    kind.ways.emplace_back().planned = std::move(planned);
-  }
-
   [[nodiscard]] int64_t close_ps() const {
     return saturating_add(bound_ps_,
                           floor_div(saturating_mul(bound_ps_, close_enough_percent), 100));
   }
   [[nodiscard]] bool is_close(int64_t ps) const { return ps <= close_ps(); }
 
-  // Whether the way overlaps with those of others, or the kind has none that does, and may be taken.
+  // Whether the way may be taken and overlaps with those of others, or the kind has none that does.
   [[nodiscard]] bool overlaps(const Kind& kind, size_t way) const {
     if (!may_be_own_in_two_phases_ && kind.own_in_two_phases && way + 1 == kind.ways.size())
       return false;
@@ -408,7 +308,27 @@ class BundlePlanner {
     if (schedules.is_far()) consider_one_phase(schedules, {least, least_of_kinds});
     if (schedules.found() && schedules.is_far() && kinds_.size() * counter_.ranks() <= most_sides)
       consider_families(schedules, least, choices);
+    if (schedules.found()) improve(schedules);
     return schedules.found() ? Status(Done{}) : last;
+  }
+
+  // Kind by kind any way whose schedule takes less, while some does and not too much was looked at:
+  // how waves fill, and what limits allow, only a schedule tells.
+  void improve(BundleSchedules& schedules) {
+    const int64_t enough = counter_.looked_at() + most_improving;
+    size_t unchanged = 0;  // kinds in a row
+    for (size_t k = 0; unchanged < kinds_.size(); k = (k + 1) % kinds_.size()) {
+      const size_t before = schedules.chosen()[k];
+      for (size_t way = 0; way < kinds_[k].ways.size(); ++way) {
+        if (!schedules.is_far() || counter_.looked_at() >= enough) return;
+        std::vector<size_t> chosen = schedules.chosen();
+        if (chosen[k] == way) continue;
+        chosen[k] = way;
+        if (times_.least_ps(chosen) >= schedules.figures().totals.predicted_ps) continue;
+        (void)schedules.consider({&plan_, &ranks_, &levels_}, chosen);
+      }
+      unchanged = schedules.chosen()[k] == before ? unchanged + 1 : 0;
+    }
   }
 
   // What takes as little as if all overlapped has its pieces in twice as many rounds where kinds go

@@ -1,12 +1,13 @@
 // Plans the bundles of a file: which way every kind of tensor moves, and in which rounds.
 //
 //     1. kinds     members with equal questions are planned once, whatever their counts
-//     2. ways      each kind's plan for itself, one exchange, exchanges by way of finer shardings,
-//                  of one tensor by itself also in two phases behind those, all_gathers behind one
-//                  exchange, or over the outer links between two
+//     2. ways      one exchange, exchanges by way of finer shardings, of one tensor by itself also
+//                  in two phases behind those, all_gathers behind one exchange, or over the outer
+//                  links between two; each kind's plan for itself, its two phases in no chunks
 //     3. choice    ways whose bytes together load the busiest rank least, as if all overlapped
 //     4. rounds    as few as staging and messages allow; more where steps overlap and that pays
-//     5. the best  of the chosen ways, all at once, and every kind's plan for itself
+//     5. the best  of the chosen ways, all at once, and every kind's plan for itself; where that is
+//                  far from the bound kind by kind by any way whose schedule takes less
 #pragma once
 
 #include <optional>
