@@ -171,11 +171,17 @@ class JsonForm : public TransfersForm {
 Status write_steps(const Plan& plan, const PlannedRedistribution& r, const RankTable& ranks,
                    const TransfersQuestion& question, TransfersForm& form, const TextSink& sink) {
   const std::vector<HeldBoxes> held = held_boxes_of(plan, r, ranks);
+  std::optional<int32_t> only;
+  if (question.rank) {
+    const auto& ids = ranks.global_ids;
+    only = static_cast<int32_t>(std::lower_bound(ids.begin(), ids.end(), *question.rank) -
+                                ids.begin());
+  }
   for (size_t i = 0; i < r.steps.size(); ++i) {
     const std::string place =
         "redistribution " + quoted(r.request.id) + ", step " + std::to_string(i);
     const auto transfers =
-        make_transfers({&held[i], &held[i + 1], &r.steps[i], &ranks, &plan.topology, place});
+        make_transfers({&held[i], &held[i + 1], &r.steps[i], &ranks, &plan.topology, place, only});
     if (!transfers) return transfers.error();
     StepFacts facts{&r, i, &*transfers, element_bytes(r.request.tensor.dtype), 1};
     facts.wire = transfers->reduce_op && !is_local(transfers->op) && r.request.reduce_dtype

@@ -44,7 +44,7 @@ Status StepPreparer::make_all_gather() {
         std::vector<PeerBox> parts;
         int64_t total = 0;
         bool direct = true;
-        for (int32_t m : slot.group) {
+        for (int32_t m : *slot.group) {
           const Box& box = before_box(static_cast<size_t>(m));
           const int64_t n = volume(box);
           parts.push_back({before_.ranks[m], &box});
@@ -71,7 +71,7 @@ Status StepPreparer::make_all_gather() {
     const SlotTransfers& slot = transfers_.slots[s];
     for (const Transfer& transfer : slot.transfers) {
       const auto member =
-          std::find(slot.group.begin(), slot.group.end(), transfer.from) - slot.group.begin();
+          std::find(slot.group->begin(), slot.group->end(), transfer.from) - slot.group->begin();
       copy(after_.ranks[s], transfer.box, chunks[member].data,
            before_box(static_cast<size_t>(transfer.from)), result_[s], after_box(s));
     }
@@ -115,7 +115,7 @@ Status StepPreparer::make_all_to_all() {
     call.rank = after_.ranks[s];
     call.group = group;
     auto [known, fresh] = part_of_group.try_emplace(group, -1);
-    if (fresh) known->second = equal_parts(slot.group);
+    if (fresh) known->second = equal_parts(*slot.group);
     call.equal_parts = known->second;
     // One part to and from each member; directly from and into the box if every part is contiguous
     // in it.
@@ -126,7 +126,7 @@ Status StepPreparer::make_all_to_all() {
     for (const Transfer& transfer : slot.transfers) taken[transfer.from] = &transfer.box;
     auto parts_of = [&](const std::map<int32_t, const Box*>& boxes) {
       std::vector<PeerBox> parts;
-      for (int32_t m : slot.group) {
+      for (int32_t m : *slot.group) {
         const auto at = boxes.find(m);
         parts.push_back({before_.ranks[m], at == boxes.end() ? &nothing : at->second});
       }
@@ -180,7 +180,7 @@ Status StepPreparer::make_one_result() {
     std::vector<PeerBox> parts;
     int64_t total = 0;
     bool direct = true;
-    for (int32_t m : slot.group) {
+    for (int32_t m : *slot.group) {
       const Box& chunk = after_box(static_cast<size_t>(m));
       const int64_t n = volume(chunk);
       parts.push_back({before_.ranks[m], &chunk});

@@ -81,8 +81,8 @@ class StepPreparer {
   Status for_each_member(Visitor&& visit) {
     for (size_t s = 0; s < after_.ranks.size(); ++s) {
       const SlotTransfers& slot = transfers_.slots[s];
-      if (slot.group.size() > 1) {
-        const std::vector<int32_t>* group = group_of(slot.group);
+      if (slot.group && slot.group->size() > 1) {
+        const std::vector<int32_t>* group = group_of(*slot.group);
         if (!local_after(s)) continue;
         if (auto done = visit(s, slot, group); !done) return done;
       } else if (local_after(s)) {

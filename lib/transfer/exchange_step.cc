@@ -86,9 +86,12 @@ std::map<int64_t, TransferMaker::ExchangeClass> TransferMaker::exchange_classes(
     const auto slot = static_cast<int64_t>(s);
     ExchangeClass& ranks = classes[crosses_ ? 0 : key_of(before_, slot, free)];
     ranks.contributors[reduced.part(slot % before_.size)].push_back(static_cast<int32_t>(s));
-    ranks.group.push_back(static_cast<int32_t>(s));
+    if (!ranks.group) ranks.group = std::make_shared<std::vector<int32_t>>();
+    ranks.group->push_back(static_cast<int32_t>(s));
   }
-  for (auto& [key, ranks] : classes) sort_by_rank(ranks.group);
+  for (auto& [key, ranks] : classes) {
+    if (ranks.group) sort_by_rank(*ranks.group);
+  }
   return classes;
 }
 

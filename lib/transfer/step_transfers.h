@@ -12,7 +12,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -40,9 +42,10 @@ struct Transfer {
 
 // What one slot after the step is made of.
 struct SlotTransfers {
-  int32_t self = -1;           // slot before of the same rank; -1: none
-  std::vector<int32_t> group;  // slots before, by replay rank: the communicator (empty for local)
-  bool identity = false;       // the new box starts as the identity of the reduction (to_partial)
+  int32_t self = -1;  // slot before of the same rank; -1: none
+  // Slots before, by replay rank: the communicator, one list for all its members (null for local).
+  std::shared_ptr<const std::vector<int32_t>> group;
+  bool identity = false;  // the new box starts as the identity of the reduction (to_partial)
   // By contribution. Law: those of each contribution tile the new box.
   std::vector<Transfer> transfers;
 };
@@ -75,6 +78,8 @@ struct TransferQuestion {
   const RankTable* ranks = nullptr;
   const Topology* topology = nullptr;
   std::string place;  // "redistribution 'x', step 2": the start of errors
+  // All that this replay rank sends, receives or keeps; of the others what is at hand, unchecked.
+  std::optional<int32_t> only = std::nullopt;
 };
 [[nodiscard]] Result<StepTransfers> make_transfers(const TransferQuestion& question);
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <unordered_map>
 
 #include "transfer/step_transfers.h"
@@ -39,7 +40,7 @@ class TransferMaker {
   struct ExchangeClass {
     std::vector<int32_t> targets;                          // slots after
     std::map<int64_t, std::vector<int32_t>> contributors;  // contribution -> slots before
-    std::vector<int32_t> group;                            // all slots before
+    std::shared_ptr<std::vector<int32_t>> group;           // all slots before
   };
 
   [[nodiscard]] Error fail(const std::string& what) const;
@@ -69,9 +70,15 @@ class TransferMaker {
     const int64_t index = slot % held.size;
     return slot - free.part(index);
   }
-  // Slots before with one key are one group, by replay rank.
-  [[nodiscard]] std::unordered_map<int64_t, std::vector<int32_t>> groups(
-      const CoordinatesOn& free) const;
+  using Group = std::shared_ptr<const std::vector<int32_t>>;
+  // Slots before with one key are one group, by replay rank. Of a question about one rank: its own.
+  [[nodiscard]] std::unordered_map<int64_t, Group> groups(const CoordinatesOn& free) const;
+  // The first and the last but one of these slots before, by replay rank, that the question asks of
+  // what goes to the slot after: all, or of what goes to another rank the one that it is about.
+  [[nodiscard]] std::pair<size_t, size_t> asked(size_t slot,
+                                                const std::vector<int32_t>& slots) const;
+  Status move_to(size_t s, const std::vector<int32_t>& holders);
+  Status reduce_to(size_t s);
   void sort_by_rank(std::vector<int32_t>& slots) const;
 
   void add(int32_t slot, Transfer&& transfer) {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -65,6 +66,52 @@ TEST_CASE("all transfers, those of one redistribution, those of one rank") {
     }
   }
   CHECK(rows > 0);
+}
+
+TEST_CASE("those of one rank are the rows of all that name it, in the same order") {
+  int rows = 0;
+  std::set<std::string> ops;
+  for (const char* name : {"llama3-8b-hsdp2x8-tp4.greedy.plan.json", "llama3-8b-fsdp8-tp8.plan.json", "fetched-by-all-8x6.plan.json",
+                           "train-8-serve-8.plan.json"}) {
+    CAPTURE(name);
+    const std::string plan = shipped_plan(name);
+    const json all = json::parse(listed(plan, {}));
+    std::set<int64_t> ranks;
+    for (const json& r : all["redistributions"]) {
+      if (!r.contains("steps")) continue;
+      for (const json& step : r["steps"]) {
+        ops.insert(step["op"]);
+        for (const json& row : step["transfers"]) ranks.insert(row["to"].get<int64_t>());
+      }
+    }
+    for (const int64_t rank : ranks) {
+      if (rank > 2 && rank % 11 != 0) continue;
+      const json one = json::parse(listed(plan, {{}, rank}));
+      REQUIRE(one["redistributions"].size() == all["redistributions"].size());
+      for (size_t r = 0; r < all["redistributions"].size(); ++r) {
+        const json& every = all["redistributions"][r];
+        const json& own = one["redistributions"][r];
+        CHECK(every["id"] == own["id"]);
+        for (size_t s = 0; every.contains("steps") && s < every["steps"].size(); ++s) {
+          CAPTURE(every["id"]);
+          const json& mine = own["steps"].at(s)["transfers"];
+          size_t at = 0;
+          int wrong = 0;
+          for (const json& row : every["steps"][s]["transfers"]) {
+            if (row["to"] != rank && (!row.contains("from") || row["from"] != rank)) continue;
+            wrong += at >= mine.size() || mine[at] != row ? 1 : 0;
+            ++at;
+            ++rows;
+          }
+          CHECK(wrong == 0);
+          CHECK(at == mine.size());
+        }
+      }
+    }
+  }
+  CHECK(rows > 0);
+  for (const char* op : {"all_gather", "all_reduce", "all_to_all", "exchange", "reduce_scatter", "slice", "to_partial"})
+    CHECK_MESSAGE(ops.contains(op), op);
 }
 
 TEST_CASE("an id, a rank or a plan that is not there is bad input") {
