@@ -67,7 +67,7 @@ std::vector<CodeEntry> mesh_codes() {
       {"E0310", "overlap", "meshes that share ranks cannot be joined",
        "A concatenation takes the dims of several meshes as the dims of one. Each rank then has "
        "one coordinate on every dim, which is impossible if two of the dims vary over the same "
-       "ranks.",
+       "ranks. Likewise a slice that names a flattened dim and one that it is made of.",
        meshes_of(R"~({"name": "a", "of": "root", "slice": ["cp", "tp"]},
     {"name": "b", "of": "root", "flatten": ["dp", "cp"]},
     {"name": "c", "concatenate": ["a", "b"]})~"),

@@ -1,6 +1,8 @@
 #include "mesh/mesh_table.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "base/int_math.h"
 #include "base/text.h"
@@ -67,6 +69,10 @@ Status check_order(const Mesh& mesh, const std::vector<size_t>& dims, const char
       std::string("cannot ") + operation + " " + quoted_list(names) + " of mesh " +
       quoted(mesh.name) + ": the strides must descend and are " + layouts +
       "; list the dims outermost first, or reorder them with \"transpose\": " + quoted_list(names));
+}
+
+std::string name_and_layout(const MeshDim& dim) {
+  return quoted(dim.name) + " " + to_text(dim.layout);
 }
 
 Status check_distinct_names(const Mesh& mesh) {
@@ -196,30 +202,60 @@ namespace {
 
 // A view of some dims of a mesh in the order given, which `check` may refuse.
 template <typename Check>
-Status add_picked(MeshTable& table, std::string name, std::string_view of,
+Status add_picked(MeshTable& table, std::string name, const Mesh& base,
                   const std::vector<std::string>& dims, std::string group_options, Check check) {
-  if (const auto named = free_name(table, name); !named) return named.error();
-  const auto base = operand(table, of);
-  if (!base) return base.error();
-  const auto picked = pick_dims(**base, dims);
+  const auto picked = pick_dims(base, dims);
   if (!picked) return picked.error();
-  if (const Status allowed = check(**base, *picked); !allowed) return allowed.error();
-  add_in_universe(table.meshes, view_of(std::move(name), **base, dims_at(**base, *picked),
-                                        std::move(group_options)));
+  if (const Status allowed = check(base, *picked); !allowed) return allowed.error();
+  add_in_universe(table.meshes,
+                  view_of(std::move(name), base, dims_at(base, *picked), std::move(group_options)));
   return Done{};
 }
 
 }  // namespace
 
+Mesh with_flattened_dims(const MeshTable& table, const Mesh& mesh) {
+  Mesh all = mesh;
+  if (&root_of(table, mesh) != &mesh) return all;
+  for (const Flatten& flatten : table.flattens) {
+    if (flatten.universe != mesh.universe || find_dim(all, flatten.name)) continue;
+    all.dims.push_back({flatten.name, size(flatten.layout), flatten.layout, flatten.group_options});
+  }
+  return all;
+}
+
+std::optional<std::pair<size_t, size_t>> dims_sharing_ranks(const Mesh& mesh,
+                                                            const std::vector<size_t>& dims) {
+  for (size_t i = 0; i < dims.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const auto both =
+          make_layout(join_layouts({mesh.dims[dims[j]].layout, mesh.dims[dims[i]].layout}).modes);
+      // two dims with more ranks than 64 bits count share some, too
+      if (!both || !is_injective(*both)) return std::pair(dims[j], dims[i]);
+    }
+  }
+  return std::nullopt;
+}
+
 Status add_slice(MeshTable& table, std::string name, std::string_view of,
                  const std::vector<std::string>& dims, std::string group_options) {
+  if (const auto named = free_name(table, name); !named) return named.error();
+  const auto whole = operand(table, of);
+  if (!whole) return whole.error();
+  const size_t own = (*whole)->dims.size();
   // All dims as they are is the mesh itself, whatever the order of a concatenated one.
-  const auto check = [](const Mesh& base, const std::vector<size_t>& picked) -> Status {
-    const bool all = picked.size() == base.dims.size();
+  const auto check = [own](const Mesh& base, const std::vector<size_t>& picked) -> Status {
+    const bool all = picked.size() == own && picked.back() == own - 1;
     if (all && std::is_sorted(picked.begin(), picked.end())) return Done{};
+    if (const auto both = dims_sharing_ranks(base, picked)) {
+      return bad_input("cannot slice dims " + name_and_layout(base.dims[both->first]) + " and " +
+                       name_and_layout(base.dims[both->second]) + " of mesh " + quoted(base.name) +
+                       ": they share ranks");
+    }
     return check_order(base, picked, "slice");
   };
-  return add_picked(table, std::move(name), of, dims, std::move(group_options), check);
+  return add_picked(table, std::move(name), with_flattened_dims(table, **whole), dims,
+                    std::move(group_options), check);
 }
 
 Status add_flatten(MeshTable& table, std::string name, std::string_view of,
@@ -317,18 +353,14 @@ Status add_concatenate(MeshTable& table, std::string name, const std::vector<std
   Mesh mesh = view_of(std::move(name), *first, std::move(made), std::move(group_options));
   // One overlap is named by its dims; then the whole must tile the world.
   std::vector<Layout> parts;
-  for (size_t i = 0; i < mesh.dims.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      const auto both = make_layout(join_layouts({mesh.dims[j].layout, mesh.dims[i].layout}).modes);
-      // two dims with more ranks than 64 bits count share some, too
-      if (both && is_injective(*both)) continue;
-      return bad_input("cannot concatenate " + quoted_list(meshes) + ": dims " +
-                       quoted(mesh.dims[j].name) + " " + to_text(mesh.dims[j].layout) + " and " +
-                       quoted(mesh.dims[i].name) + " " + to_text(mesh.dims[i].layout) +
-                       " share ranks");
-    }
-    parts.push_back(mesh.dims[i].layout);
+  std::vector<size_t> all(mesh.dims.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  if (const auto both = dims_sharing_ranks(mesh, all)) {
+    return bad_input("cannot concatenate " + quoted_list(meshes) + ": dims " +
+                     name_and_layout(mesh.dims[both->first]) + " and " +
+                     name_and_layout(mesh.dims[both->second]) + " share ranks");
   }
+  for (const MeshDim& dim : mesh.dims) parts.push_back(dim.layout);
   if (const auto distinct = check_distinct_names(mesh); !distinct) return distinct.error();
   const auto whole = make_layout(join_layouts(parts).modes);
   if (!whole)
@@ -342,7 +374,11 @@ Status add_concatenate(MeshTable& table, std::string name, const std::vector<std
 
 Status add_transpose(MeshTable& table, std::string name, std::string_view of,
                      const std::vector<std::string>& dims, std::string group_options) {
-  return add_picked(table, std::move(name), of, dims, std::move(group_options),
+  if (const auto named = free_name(table, name); !named) return named.error();
+  const auto base = operand(table, of);
+  if (!base) return base.error();
+  const Mesh whole = **base;  // the table grows
+  return add_picked(table, std::move(name), whole, dims, std::move(group_options),
                     [](const Mesh&, const auto&) { return Status(Done{}); });
 }
 

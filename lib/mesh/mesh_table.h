@@ -68,8 +68,15 @@ using Universes = std::span<const std::shared_ptr<const Universe>>;
                               std::vector<int64_t> ranks,
                               const std::vector<std::pair<std::string, int64_t>>& dims,
                               std::string group_options = {});
+// The mesh, and behind the dims of a root those that are declared flattened in its universe: what a
+// slice may name, as in PyTorch.
+[[nodiscard]] Mesh with_flattened_dims(const MeshTable& table, const Mesh& mesh);
+// The first two of these dims that have ranks in common, if any.
+[[nodiscard]] std::optional<std::pair<size_t, size_t>> dims_sharing_ranks(
+    const Mesh& mesh, const std::vector<size_t>& dims);
 // Errors: strides that do not descend, dims of size 1 ignored (the message suggests `transpose`),
-// but for all dims in the mesh's own order, as PyTorch; unknown or repeated dims.
+// but for all dims in the mesh's own order, as PyTorch; dims that share ranks, as a flattened one
+// and what it is made of; unknown or repeated dims.
 [[nodiscard]] Status add_slice(MeshTable& table, std::string name, std::string_view of,
                                const std::vector<std::string>& dims,
                                std::string group_options = {});

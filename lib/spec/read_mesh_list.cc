@@ -196,14 +196,18 @@ class MeshList {
            add_root(table(), *operation.name, *world, *ranks, *dims, operation.group_options));
   }
 
-  void read_slice(uint32_t entry) { read_picked(entry, "slice", "a slice", add_slice); }
+  void read_slice(uint32_t entry) {
+    const auto base = [this](const Mesh& of) { return with_flattened_dims(table(), of); };
+    read_picked(entry, "slice", "a slice", base, add_slice);
+  }
   void read_transpose(uint32_t entry) {
-    read_picked(entry, "transpose", "a transpose", add_transpose);
+    const auto base = [](const Mesh& of) { return of; };
+    read_picked(entry, "transpose", "a transpose", base, add_transpose);
   }
 
-  // A view of some dims of a mesh, listed under `key`.
-  template <class Add>
-  void read_picked(uint32_t entry, const char* key, const char* what, Add add) {
+  // A view of some dims of a mesh, listed under `key`; `base_of` is the mesh with all that may be.
+  template <class Base, class Add>
+  void read_picked(uint32_t entry, const char* key, const char* what, Base base_of, Add add) {
     const std::array<KeyRule, 4> rules{
         {{"name", true}, {"of", true}, {key, true}, {"group_options"}}};
     const size_t before = reader_.errors();
@@ -211,12 +215,11 @@ class MeshList {
     if (!found) return;
     const auto [name, of, dims_node, options] = *found;
     const Operation operation = common(entry, name, of, options);
-    const auto dims = operation.of
-                          ? read_dim_list(reader_, dims_node, quote(key), mesh(*operation.of))
-                          : std::nullopt;
+    if (!operation.of) return;
+    const Mesh base = base_of(mesh(*operation.of));
+    const auto dims = read_dim_list(reader_, dims_node, quote(key), base);
     if (reader_.errors() > before || !operation.name || !dims) return;
-    const Mesh& base = mesh(*operation.of);
-    finish(operation, name, "E0308", dims_node,
+    finish(operation, name, dims_sharing_ranks(base, *dims) ? "E0310" : "E0308", dims_node,
            add(table(), *operation.name, std::string(base.name), names_at(base, *dims),
                operation.group_options));
   }

@@ -75,6 +75,27 @@ TEST_CASE("slices") {
   CHECK_FALSE(add_slice(table, "other", "turned", {"dp", "tp", "pp"}).ok());
 }
 
+TEST_CASE("a root is sliced by the dims that are flattened in its universe, too, beside those they have no rank in common with") {
+  MeshTable table = world();
+  REQUIRE(add_slice(table, "view", "root", {"pp", "dp"}).ok());
+  REQUIRE(add_flatten(table, "both", "view", {"pp", "dp"}, "pp_dp", "{\"p\":1}").ok());
+  REQUIRE(add_slice(table, "s", "root", {"pp_dp"}).ok());
+  CHECK(table.meshes.back().dims == table.meshes[2].dims);
+  REQUIRE(add_slice(table, "t", "root", {"pp_dp", "tp"}).ok());
+  CHECK(to_text(table.meshes.back().dims[0].layout) == "6:4");
+  CHECK(materialise(table.meshes.back()) == materialise(table.meshes[0]));
+  CHECK(message(add_slice(table, "u", "root", {"tp", "pp_dp"})).find("the strides must descend and are tp 4:1, pp_dp 6:4") !=
+        std::string::npos);
+  CHECK(message(add_slice(table, "u", "root", {"pp_dp", "dp"})) ==
+        "cannot slice dims \"pp_dp\" 6:4 and \"dp\" 3:4 of mesh \"root\": they share ranks");
+  CHECK(message(add_slice(table, "u", "root", {"pp_do"})) == "mesh \"root\" has no dim \"pp_do\"; did you mean \"pp_dp\"?");
+  // Only of the root: a view has no dims but its own.
+  CHECK(message(add_slice(table, "u", "view", {"pp_dp"})).find("mesh \"view\" has no dim \"pp_dp\"") == 0);
+  // Those of another universe are not its.
+  REQUIRE(add_root(table, "other", 4, {}, {{"x", 2}, {"y", 2}}).ok());
+  CHECK_FALSE(add_slice(table, "u", "other", {"pp_dp"}).ok());
+}
+
 TEST_CASE("size-1 dims stand anywhere in an order") {
   MeshTable table;
   REQUIRE(add_root(table, "root", 8, {}, {{"one", 1}, {"a", 2}, {"b", 4}, {"uno", 1}}).ok());
