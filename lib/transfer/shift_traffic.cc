@@ -1,6 +1,7 @@
 #include "transfer/shift_traffic.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/int_math.h"
@@ -36,17 +37,23 @@ int64_t ShiftTraffic::work() const {
 template <class Visitor>
 void ShiftTraffic::by_stage(size_t unit, int64_t at_once, Visitor&& visit) const {
   const std::vector<FetchedPart>& parts = units_[unit].fetched;
-  std::vector<std::pair<int64_t, size_t>> order;
-  for (size_t i = 0; i < parts.size(); ++i)
-    order.emplace_back(stage_of(shifts_.of[first_[unit] + i], shifts_.count, at_once), i);
-  std::sort(order.begin(), order.end());
+  const auto stage_of_part = [&](size_t i) {
+    return static_cast<size_t>(stage_of(shifts_.of[first_[unit] + i], shifts_.count, at_once));
+  };
+  // Where those of each stage end among all in this order.
+  std::vector<size_t> ends(static_cast<size_t>(stages_of(shifts_.count, at_once)), 0);
+  for (size_t i = 0; i < parts.size(); ++i) ++ends[stage_of_part(i)];
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<size_t> order(parts.size());
+  for (size_t i = parts.size(); i-- > 0;) order[--ends[stage_of_part(i)]] = i;
+  // They begin there now.
   std::vector<FetchedPart> of_stage;
-  for (size_t begin = 0; begin < order.size();) {
-    const int64_t stage = order[begin].first;
+  for (size_t stage = 0; stage < ends.size(); ++stage) {
+    const size_t end = stage + 1 < ends.size() ? ends[stage + 1] : order.size();
+    if (ends[stage] == end) continue;
     of_stage.clear();
-    for (; begin < order.size() && order[begin].first == stage; ++begin)
-      of_stage.push_back(parts[order[begin].second]);
-    visit(stage, of_stage);
+    for (size_t k = ends[stage]; k < end; ++k) of_stage.push_back(parts[order[k]]);
+    visit(static_cast<int64_t>(stage), of_stage);
   }
 }
 

@@ -5,6 +5,9 @@
 namespace meshplan {
 namespace {
 
+// So many are found again as soon as looked up.
+constexpr int64_t few_changes = 1'000;
+
 // The parts of every rank of one side, by shift.
 class ShiftTable {
  public:
@@ -83,9 +86,8 @@ int64_t change_places(std::span<const Fetch> parts, int32_t holder, int32_t a, i
   return changes;
 }
 
-}  // namespace
-
-std::optional<Shifts> put_in_shifts(std::span<const Fetch> parts, int64_t most) {
+// `changes`: how often parts changed places.
+std::optional<Shifts> find_shifts(std::span<const Fetch> parts, int64_t most, int64_t& changes) {
   Shifts shifts;
   shifts.count = std::max(most_of_one(parts, &Fetch::fetcher), most_of_one(parts, &Fetch::holder));
   shifts.of.assign(parts.size(), -1);
@@ -97,14 +99,56 @@ std::optional<Shifts> put_in_shifts(std::span<const Fetch> parts, int64_t most) 
     const int32_t a = by_fetcher.lowest_free(fetcher);
     if (by_holder.part(holder, a) >= 0) {
       const int32_t b = by_holder.lowest_free(holder);
-      most -= change_places(parts, holder, a, b, by_fetcher, by_holder, shifts.of);
-      if (most < 0) return std::nullopt;
+      changes += change_places(parts, holder, a, b, by_fetcher, by_holder, shifts.of);
+      if (changes > most) return std::nullopt;
     }
     shifts.of[i] = a;
     by_fetcher.set(fetcher, a, part);
     by_holder.set(holder, a, part);
   }
   return shifts;
+}
+
+// What was found last, or not found. Tensors of other sizes that are spread alike are cut into the
+// same parts, and finding their shifts takes most of what pricing them does.
+class LastShifts {
+ public:
+  struct Known {
+    std::vector<Fetch> parts;
+    std::optional<Shifts> shifts;  // nullopt: parts change places more often
+    int64_t changes = 0;
+  };
+  // nullptr: not known.
+  [[nodiscard]] const Known* find(std::span<const Fetch> parts, int64_t most) const {
+    for (const Known& known : known_) {
+      const bool tells = known.shifts ? known.changes <= most : known.changes > most;
+      if (tells && std::ranges::equal(known.parts, parts)) return &known;
+    }
+    return nullptr;
+  }
+  void keep(std::span<const Fetch> parts, const std::optional<Shifts>& shifts, int64_t changes) {
+    if (parts.size() > most_parts) return;
+    if (known_.size() < most_known) known_.emplace_back();
+    known_[next_] = {{parts.begin(), parts.end()}, shifts, changes};
+    next_ = (next_ + 1) % most_known;
+  }
+
+ private:
+  static constexpr size_t most_known = 16;
+  static constexpr size_t most_parts = size_t{1} << 18;  // of 16 lists: 48 MB at most
+  std::vector<Known> known_;
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+std::optional<Shifts> put_in_shifts(std::span<const Fetch> parts, int64_t most) {
+  thread_local LastShifts last;
+  if (const LastShifts::Known* const known = last.find(parts, most)) return known->shifts;
+  int64_t changes = 0;
+  auto found = find_shifts(parts, most, changes);
+  if (changes > few_changes) last.keep(parts, found, changes);
+  return found;
 }
 
 }  // namespace meshplan

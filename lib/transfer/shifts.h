@@ -21,6 +21,7 @@ namespace meshplan {
 struct Fetch {
   int32_t fetcher = 0;
   int32_t holder = 0;
+  bool operator==(const Fetch&) const = default;
 };
 
 struct Shifts {

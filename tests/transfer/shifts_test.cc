@@ -80,3 +80,30 @@ TEST_CASE("stages are of near-equal size, of so many shifts at most") {
     }
   }
 }
+
+TEST_CASE("what was found or given up before is answered alike, with any limit") {
+  test::Random random(62);
+  std::vector<std::vector<Fetch>> lists;
+  for (int64_t k = 0; k < 40; ++k) {
+    std::vector<Fetch> parts;
+    for (int64_t i = 0; i < 1'500; ++i) parts.push_back({static_cast<int32_t>(random.below(20)), static_cast<int32_t>(random.below(20))});
+    if (k % 2 == 1) parts = lists.back();
+    if (k % 4 == 3) parts.back().holder ^= 1;  // all but one the same
+    lists.push_back(std::move(parts));
+  }
+  bool given_up = false;
+  for (int64_t round = 0; round < 400; ++round) {
+    const auto& parts = lists[static_cast<size_t>(random.below(static_cast<int64_t>(lists.size())))];
+    const int64_t most = random.one_in(2) ? 1'500 : most_changes;
+    const auto shifts = put_in_shifts(parts, most);
+    given_up = given_up || !shifts;
+    if (most == most_changes) REQUIRE(shifts);
+    if (shifts) check_law(parts, *shifts);
+    std::vector<Fetch> fresh(parts);
+    for (Fetch& part : fresh) part.fetcher += static_cast<int32_t>(100 + round);  // not asked before; the same but for names
+    const auto anew = put_in_shifts(fresh, most);
+    REQUIRE(shifts.has_value() == anew.has_value());
+    if (shifts) CHECK(shifts->of == anew->of);
+  }
+  CHECK(given_up);
+}
