@@ -283,6 +283,32 @@ Topology with_least_shares(Topology topology) {
   return topology;
 }
 
+// Levels that no row moves anything over: nothing was learned of them.
+std::vector<size_t> levels_not_reached(const Topology& topology,
+                                       const std::vector<MeasuredRow>& rows) {
+  std::vector<size_t> levels;
+  for (size_t l = 0; l < topology.levels.size(); ++l) {
+    const bool reached = std::any_of(rows.begin(), rows.end(), [&](const MeasuredRow& row) {
+      const Traffic traffic = traffic_of(row);
+      return traffic.bytes[l] > 0 || traffic.peers[l] > 0;
+    });
+    if (!reached) levels.push_back(l);
+  }
+  return levels;
+}
+
+// They keep the numbers of the base, and are so in the protocols that were made: a hop takes the
+// latency, at the level's whole bandwidth.
+void keep_levels(const Topology& base, const std::vector<size_t>& levels, Topology& topology) {
+  for (const size_t l : levels) {
+    topology.levels[l] = base.levels[l];
+    for (Protocol& protocol : topology.protocols) {
+      protocol.levels[l] = {};
+      protocol.levels[l].hop_ns = base.levels[l].latency_ns;
+    }
+  }
+}
+
 Topology fitted(const Topology& base, const std::vector<MeasuredRow>& rows) {
   Topology topology = base;
   topology.tables.clear();
@@ -305,6 +331,7 @@ Topology fitted(const Topology& base, const std::vector<MeasuredRow>& rows) {
     best = std::move(one);
     least = loss;
   }
+  keep_levels(base, levels_not_reached(base, rows), *best);
   return with_least_shares(*std::move(best));
 }
 

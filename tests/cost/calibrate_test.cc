@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "cost/bounds.h"
 #include "cost/collective_time.h"
@@ -211,6 +212,33 @@ TEST_CASE("ops that were not measured take protocols of one that was") {
   const auto levels = calibrate(uniform_topology(), rows);
   REQUIRE(levels.ok());
   CHECK(levels->topology.protocols.empty());
+}
+
+TEST_CASE("a level that nothing was measured over keeps the numbers of the base") {
+  const Topology base = test::two_levels(8, 20'000);
+  REQUIRE(base.protocols.empty());
+  for (const size_t idle : {size_t{1}, size_t{0}}) {
+    CAPTURE(idle);
+    std::vector<MeasuredRow> rows = library_rows(4, 9);
+    for (MeasuredRow& row : rows) {
+      row.members = idle == 1 ? std::vector<int64_t>{4, 4} : std::vector<int64_t>{1, 4};
+      if (idle == 0) {
+        std::swap(row.traffic.bytes[0], row.traffic.bytes[1]);
+        std::swap(row.traffic.peers[0], row.traffic.peers[1]);
+      }
+    }
+    const auto fitted = calibrate(base, rows);
+    REQUIRE(fitted.ok());
+    CHECK(fitted->all.median < 1.05);
+    CHECK(fitted->topology.levels[idle] == base.levels[idle]);
+    CHECK_FALSE(fitted->topology.levels[1 - idle] == base.levels[1 - idle]);
+    REQUIRE(!fitted->topology.protocols.empty());
+    for (const Protocol& protocol : fitted->topology.protocols) {
+      CHECK(protocol.levels[idle].hop_ns == base.levels[idle].latency_ns);
+      CHECK(protocol.levels[idle].share == whole_share);
+    }
+    CHECK(check_topology(fitted->topology).ok());
+  }
 }
 
 TEST_CASE("exchanges with few peers do not make all_to_alls too dear") {
