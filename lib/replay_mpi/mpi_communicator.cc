@@ -35,6 +35,11 @@ std::string process_name(const std::vector<int64_t>& global_ids, int64_t process
                                : "process " + std::to_string(process);
 }
 
+// The start of many processes takes longer than a step.
+std::chrono::milliseconds start_limit(std::chrono::milliseconds step_limit) {
+  return std::max<std::chrono::milliseconds>(10 * step_limit, std::chrono::seconds(20));
+}
+
 // As the launcher numbers it, before MPI says it.
 std::string name_before_mpi(const std::vector<int64_t>& global_ids) {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"}) {
@@ -360,14 +365,15 @@ class MpiCommunicator final : public Communicator {
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> open_mpi(int64_t world, std::vector<int64_t> global_ids,
-                                               std::chrono::milliseconds limit) {
+                                               std::chrono::milliseconds step_limit) {
   int started = 0;
   MPI_Initialized(&started);
   if (started == 0) {
-    const int64_t seconds = std::chrono::ceil<std::chrono::seconds>(limit).count();
+    const std::chrono::milliseconds limit = start_limit(step_limit);
     Watchdog watchdog(name_before_mpi(global_ids),
-                      "a process that was started with it does not call MPI_Init, or --deadline " +
-                          std::to_string(seconds) + " is too short");
+                      "a process that was started with it does not call MPI_Init, or " +
+                          std::to_string(limit.count() / 1000) +
+                          " s, ten times --deadline, are too short");
     watchdog.watch("MPI_Init", std::chrono::steady_clock::now() + limit);
     int provided = 0;
     const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
