@@ -10,6 +10,7 @@
 #include "search/coarser.h"
 #include "search/edge_steps.h"
 #include "search/exchange_step.h"
+#include "search/joining_sums.h"
 #include "search/moves.h"
 #include "tensor/box.h"
 
@@ -297,6 +298,11 @@ std::vector<Alternative> alternative_plans(const PlanQuestion& question, const L
     a.totals.lower_bound_bytes = best.totals.lower_bound_bytes;
     a.totals.lower_bound_ps = best.totals.lower_bound_ps;
     if (a.trace == best.trace && a.totals == best.totals) continue;
+    // What takes less than the best by no more than joining counts at is not worth its steps.
+    const int64_t least_ps = best.totals.predicted_ps - best.proven_gap_ps;
+    if (a.totals.predicted_ps < least_ps &&
+        saturating_add(a.totals.predicted_ps, most_joining_ps(*problem)) >= least_ps)
+      continue;
     if (std::find(alternatives.begin(), alternatives.end(), a) == alternatives.end())
       alternatives.push_back(std::move(a));
   }
