@@ -200,13 +200,19 @@ Status add_root(MeshTable& table, std::string name, int64_t world, std::vector<i
 
 namespace {
 
-// A view of some dims of a mesh in the order given, which `check` may refuse.
-template <typename Check>
-Status add_picked(MeshTable& table, std::string name, const Mesh& base,
-                  const std::vector<std::string>& dims, std::string group_options, Check check) {
+// A view of some dims of a mesh in the order given: of those of base_of(mesh), which check(mesh,
+// base, dims) may refuse.
+template <typename BaseOf, typename Check>
+Status add_picked(MeshTable& table, std::string name, std::string_view of,
+                  const std::vector<std::string>& dims, std::string group_options, BaseOf base_of,
+                  Check check) {
+  if (const auto named = free_name(table, name); !named) return named.error();
+  const auto mesh = operand(table, of);
+  if (!mesh) return mesh.error();
+  const Mesh base = base_of(**mesh);
   const auto picked = pick_dims(base, dims);
   if (!picked) return picked.error();
-  if (const Status allowed = check(base, *picked); !allowed) return allowed.error();
+  if (const Status allowed = check(**mesh, base, *picked); !allowed) return allowed.error();
   add_in_universe(table.meshes,
                   view_of(std::move(name), base, dims_at(base, *picked), std::move(group_options)));
   return Done{};
@@ -239,13 +245,10 @@ std::optional<std::pair<size_t, size_t>> dims_sharing_ranks(const Mesh& mesh,
 
 Status add_slice(MeshTable& table, std::string name, std::string_view of,
                  const std::vector<std::string>& dims, std::string group_options) {
-  if (const auto named = free_name(table, name); !named) return named.error();
-  const auto whole = operand(table, of);
-  if (!whole) return whole.error();
-  const size_t own = (*whole)->dims.size();
   // All dims as they are is the mesh itself, whatever the order of a concatenated one.
-  const auto check = [own](const Mesh& base, const std::vector<size_t>& picked) -> Status {
-    const bool all = picked.size() == own && picked.back() == own - 1;
+  const auto check = [](const Mesh& mesh, const Mesh& base,
+                        const std::vector<size_t>& picked) -> Status {
+    const bool all = picked.size() == mesh.dims.size() && picked.back() == mesh.dims.size() - 1;
     if (all && std::is_sorted(picked.begin(), picked.end())) return Done{};
     if (const auto both = dims_sharing_ranks(base, picked)) {
       return bad_input("cannot slice dims " + name_and_layout(base.dims[both->first]) + " and " +
@@ -254,8 +257,8 @@ Status add_slice(MeshTable& table, std::string name, std::string_view of,
     }
     return check_order(base, picked, "slice");
   };
-  return add_picked(table, std::move(name), with_flattened_dims(table, **whole), dims,
-                    std::move(group_options), check);
+  const auto base_of = [&](const Mesh& mesh) { return with_flattened_dims(table, mesh); };
+  return add_picked(table, std::move(name), of, dims, std::move(group_options), base_of, check);
 }
 
 Status add_flatten(MeshTable& table, std::string name, std::string_view of,
@@ -374,12 +377,10 @@ Status add_concatenate(MeshTable& table, std::string name, const std::vector<std
 
 Status add_transpose(MeshTable& table, std::string name, std::string_view of,
                      const std::vector<std::string>& dims, std::string group_options) {
-  if (const auto named = free_name(table, name); !named) return named.error();
-  const auto base = operand(table, of);
-  if (!base) return base.error();
-  const Mesh whole = **base;  // the table grows
-  return add_picked(table, std::move(name), whole, dims, std::move(group_options),
-                    [](const Mesh&, const auto&) { return Status(Done{}); });
+  return add_picked(
+      table, std::move(name), of, dims, std::move(group_options),
+      [](const Mesh& mesh) { return mesh; },
+      [](const Mesh&, const Mesh&, const auto&) { return Status(Done{}); });
 }
 
 Status declare_flatten(MeshTable& table, std::string_view of, const std::vector<std::string>& dims,

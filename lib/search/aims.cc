@@ -20,13 +20,8 @@ class Lister {
         world_(*q.world),
         visits_(visits),
         out_(out),
-        movable_(static_cast<uint16_t>(p_.all & ~q.pending & ~q.made)) {
-    for (int d = 0; d < p_.dims; ++d) {
-      for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k)
-        frozen_ = static_cast<uint16_t>(frozen_ | 1U << target_at(d, k));
-    }
-    movable_ = static_cast<uint16_t>(movable_ & ~frozen_);
-  }
+        frozen_(frozen_sub_axes(p_)),
+        movable_(static_cast<uint16_t>(p_.all & ~q.pending & ~q.made & ~frozen_)) {}
 
   bool run() {
     SearchState base = like(p_.target);
@@ -208,8 +203,8 @@ class Lister {
   PackedWorld& world_;
   int64_t& visits_;
   AimList& out_;
+  uint16_t frozen_;
   uint16_t movable_;
-  uint16_t frozen_ = 0;
   bool bounds_parts_ = true;  // whether states are bounded while they grow
 };
 

@@ -155,12 +155,8 @@ class PeakSearch {
   void list_exchanges(const SearchState& at, uint16_t pending, int64_t peak) {
     SearchState like = at;
     like.pending = pending;
-    unsigned frozen = 0;
-    for (int d = 0; d < p_.dims; ++d) {
-      for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k)
-        frozen |= 1U << at.sub_axis[as_index(at.begin_of(d) + k)];
-    }
-    const auto movable = static_cast<uint16_t>(p_.all & ~frozen & ~like.pending & ~like.made);
+    const auto movable =
+        static_cast<uint16_t>(p_.all & ~frozen_sub_axes(p_) & ~like.pending & ~like.made);
     std::vector<SearchState> aims;
     if (!all_spreads(p_, like, movable, listable_aims, aims)) {
       found_.proven = false;

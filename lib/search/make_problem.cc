@@ -76,7 +76,7 @@ class ProblemMaker {
     find_digits();
     p_.ranks = mesh_size(*p_.mesh);
     list_ranks();
-    p_.joins = static_cast<uint16_t>(p_.joins & ~frozen_sub_axes());
+    set_joins();
     const bool cut_evenly = p_.exact_levels && p_.even;
     if (!cut_evenly || (all_may_fetch() && !p_.always_line_up)) look_at_units(p_);
     p_.units_tell = !cut_evenly && !p_.units.empty();
@@ -228,21 +228,14 @@ class ProblemMaker {
     p_.source_pending = p_.source.pending;
     p_.target.made = static_cast<uint16_t>(p_.target.pending & ~p_.kept);
     p_.target.pending = p_.kept;
-    p_.joins = joining_sub_axes(p_);
-    for (unsigned left = p_.joins; left != 0; left &= left - 1)
-      p_.source_op[as_index(__builtin_ctz(left))] = ReduceOp::sum;
     for (int d = 0; d < p_.dims; ++d)
       p_.frozen[static_cast<size_t>(d)] = common_prefix(p_.source, p_.target, d);
   }
 
-  // They stay in the lists, so they are pending in no state.
-  [[nodiscard]] uint16_t frozen_sub_axes() const {
-    unsigned frozen = 0;
-    for (int d = 0; d < p_.dims; ++d) {
-      for (int k = 0; k < p_.frozen[static_cast<size_t>(d)]; ++k)
-        frozen |= 1U << p_.source.sub_axis[as_index(p_.source.begin_of(d) + k)];
-    }
-    return static_cast<uint16_t>(frozen);
+  void set_joins() {
+    p_.joins = joining_sub_axes(p_);
+    for (unsigned left = p_.joins; left != 0; left &= left - 1)
+      p_.source_op[as_index(__builtin_ctz(left))] = ReduceOp::sum;
   }
 
   [[nodiscard]] int64_t product_of_sub_axes() const {

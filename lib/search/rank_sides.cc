@@ -176,8 +176,8 @@ const RankSides::Sides* RankSides::make(const PlanProblem& p, const SearchState&
   for (int i = s.begin_of(d); i < s.end_of(d); ++i) {
     const size_t sub_axis = s.sub_axis[as_index(i)];
     sides.sub_axes = static_cast<uint16_t>(sides.sub_axes | 1U << sub_axis);
-    sides.numbers *= p.size[sub_axis];
     const int64_t size = p.size[sub_axis];
+    sides.numbers *= size;
     const int32_t* const coordinate = coordinates_[sub_axis].data();
     for (size_t r = 0; r < all; ++r) listed.number[r] = listed.number[r] * size + coordinate[r];
   }

@@ -233,7 +233,17 @@ PlanProblem even_part(const PlanProblem& p) {
   even.may_move_nothing = p.total_elements == 0;
   if (p.exact_levels) even.least_by_all = INT64_MAX;
   for (int d = 0; d < p.dims; ++d) even.frozen[as_index(d)] = common_prefix(p.source, p.target, d);
+  even.joins = static_cast<uint16_t>(even.joins & ~frozen_sub_axes(even));
   return even;
+}
+
+uint16_t frozen_sub_axes(const PlanProblem& p) {
+  unsigned frozen = 0;
+  for (int d = 0; d < p.dims; ++d) {
+    for (int k = 0; k < p.frozen[as_index(d)]; ++k)
+      frozen |= 1U << p.target.sub_axis[as_index(p.target.begin_of(d) + k)];
+  }
+  return static_cast<uint16_t>(frozen);
 }
 
 bool boxes_are_products(const PlanProblem& p, const SearchState& from, const SearchState& to) {

@@ -243,6 +243,8 @@ enum class Cuts : uint8_t {
 // The same question with the states alone that cut evenly, which is answered by closed forms; both
 // ends cut evenly. A plan of it is one of the whole question, but may not be the cheapest.
 [[nodiscard]] PlanProblem even_part(const PlanProblem& p);
+// Those of the frozen prefixes: they stay in the lists, so they are pending in no state.
+[[nodiscard]] uint16_t frozen_sub_axes(const PlanProblem& p);
 
 // Whether there are so few states that searches ask for the same pairs of them again and again: of
 // 3 sub-axes and 2 tensor dims there are 49 lists; one sub-axis more makes 261, one dim more 106.

@@ -13,6 +13,17 @@
 namespace meshplan {
 namespace {
 
+struct Sum {
+  int128 bytes = 0;
+  int64_t peers = 0;
+  void add(int64_t more, int64_t more_peers) {
+    bytes += more;
+    peers += more_peers;
+  }
+};
+// Of the box at hand, by level: what a member receives that holds nothing of it.
+using Received = std::array<Sum, max_levels>;
+
 // One way of cutting pieces: what it makes of the listing.
 struct ListedCut {
   ListedCut(const ExchangeRanks& ranks, const LevelUnits& units, Tally& of)
@@ -20,16 +31,6 @@ struct ListedCut {
   Tally& tally;
   HolderSends sends;
   int64_t looked = 0;  // at overlaps
-  // Of the box at hand, by level: what a member receives that holds nothing of it.
-  struct Sum {
-    int128 bytes = 0;
-    int64_t peers = 0;
-    void add(int64_t more, int64_t more_peers) {
-      bytes += more;
-      peers += more_peers;
-    }
-  };
-  using Received = std::array<Sum, max_levels>;
   Received received{};
 };
 
@@ -92,7 +93,7 @@ class OnePhase {
     owned_.assign(ranks_.size(), 0);
     for_each_unit(ranks_, units_, [&](const UnitWants& unit) {
       for (const UnitWants::Want& want : unit.wants) {
-        ListedCut::Received received{};
+        Received received{};
         const auto overlaps = ranks_.overlaps_of(want.wanted);
         looked += std::ssize(overlaps);
         for (const Overlap& overlap : overlaps) {
@@ -110,22 +111,27 @@ class OnePhase {
           add_up(cell.sent, saturating_mul(bytes, missing));
           cell.peers_out += missing;
         }
-        add_received(unit.members_of(want), received, tally);
+        add_received(unit.members_of(want), received, tally, [&](int32_t m) {
+          const int64_t bytes = owned_[static_cast<size_t>(m)];
+          return Sum{bytes, bytes > 0 ? 1 : 0};
+        });
       }
     });
     return looked;
   }
-  // Adds what members that want one box receive, less what each has of it.
-  void add_received(std::span<const int32_t> members, const ListedCut::Received& received,
-                    Tally& tally) const {
+  // Adds what members that want one box receive to the tally; own_of(m): what of it is m's own.
+  template <class OwnOf>
+  void add_received(std::span<const int32_t> members, const Received& received, Tally& tally,
+                    OwnOf&& own_of) const {
     for (int l = 0; l < units_.levels(); ++l) {
-      const ListedCut::Sum& in = received[static_cast<size_t>(l)];
+      const Sum& in = received[static_cast<size_t>(l)];
       if (in.peers == 0) continue;
       for (const int32_t m : members) {
-        const int64_t own = l == 0 ? owned_[static_cast<size_t>(m)] : 0;
+        // What a member holds has a holder in the unit.
+        const Sum own = l == 0 ? own_of(m) : Sum{};
         Tally::Cell& cell = tally.at(m, l);
-        add_up(cell.received, saturated(in.bytes - own));
-        cell.peers_in += in.peers - (own > 0 ? 1 : 0);
+        add_up(cell.received, saturated(in.bytes - own.bytes));
+        cell.peers_in += in.peers - own.peers;
       }
     }
   }
@@ -144,8 +150,11 @@ class OnePhase {
         const std::span<const int32_t> members = unit.members_of(want);
         find_owners(members);
         list_want(want, unit, inside, even, whole ? &*whole : nullptr);
-        add_received(members, even, true);
-        if (whole) add_received(members, *whole, false);
+        add_received(members, even.received, even.tally,
+                     [&](int32_t m) { return own_of(m, true); });
+        if (whole)
+          add_received(members, whole->received, whole->tally,
+                       [&](int32_t m) { return own_of(m, false); });
         forget_owners(members);
       }
       if (!whole) return;
@@ -200,22 +209,13 @@ class OnePhase {
     }
   }
 
-  // Adds what members that want one box receive to the cut's tally. `parts`: overlaps are cut over
-  // the nearest holders.
-  void add_received(std::span<const int32_t> members, ListedCut& cut, bool parts) {
-    for (const int32_t m : members) {
-      // What a member holds has a holder in the unit.
-      Own own;
-      if (const int32_t shard = ranks_.shard[static_cast<size_t>(m)]; shard >= 0)
-        own = own_[static_cast<size_t>(shard)];
-      if (!parts && own.parts > 0) own.parts = 1;
-      for (int l = 0; l < units_.levels(); ++l) {
-        const ListedCut::Sum& in = cut.received[static_cast<size_t>(l)];
-        Tally::Cell& cell = cut.tally.at(m, l);
-        add_up(cell.received, saturated(in.bytes - (l == 0 ? own.bytes : 0)));
-        cell.peers_in += in.peers - (l == 0 ? own.parts : 0);
-      }
-    }
+  // What member m holds of the box at hand, which at least one member wants; `parts`: overlaps are
+  // cut over the nearest holders.
+  [[nodiscard]] Sum own_of(int32_t m, bool parts) const {
+    const int32_t shard = ranks_.shard[static_cast<size_t>(m)];
+    if (shard < 0) return {};
+    const Own& own = own_[static_cast<size_t>(shard)];
+    return {own.bytes, parts ? own.parts : std::min<int64_t>(1, own.parts)};
   }
 
   // So many members of the unit at hand ask for the piece whole.

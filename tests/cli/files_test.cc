@@ -106,18 +106,6 @@ TEST_CASE("a flag whose value is empty is refused, not taken as absent") {
   }
 }
 
-TEST_CASE("what cannot be written is refused before anything is read or computed") {
-  FakeSystem system;
-  system.files["spec.json"] = "no spec";
-  system.no_folder = "none/p.json";
-  const auto refused = run(system, {"plan", "spec.json", "-o", "none/p.json"});
-  CHECK(refused.code == 2);
-  CHECK_MESSAGE(refused.err.find("cannot write none/p.json") != std::string::npos, refused.err);
-  CHECK(refused.err.find("spec.json") == std::string::npos);
-  for (const char* flag : {"--report", "--timeline", "--nccl-tests"})
-    CHECK(run(system, {"run", "p.json", "--measure", flag, "none/p.json"}).err.find("cannot write none/p.json") != std::string::npos);
-}
-
 TEST_CASE("stdin is read up to the limit that holds for files") {
   FakeSystem system;
   // A stream that never ends and holds nothing but blanks.

@@ -15,6 +15,8 @@ import random
 import subprocess
 import sys
 
+from seeds import seeds_of
+
 DEGREES = {"dp": [2, 3, 4, 6, 8, 12, 16, 24, 48], "fsdp": [2, 4, 6, 8, 12, 16], "cp": [2, 4], "ep": [2, 4, 8], "tp": [2, 4, 6, 8]}
 MESHES = [("dp", "tp"), ("fsdp", "tp"), ("dp", "fsdp"), ("dp", "ep"), ("fsdp", "cp", "tp"), ("dp", "fsdp", "tp"), ("dp", "fsdp", "cp", "tp")]
 SHAPES = [[16, 8192, 4096], [24, 1000, 768], [8, 2048, 5120], [4096, 4096], [14336, 4096], [128256, 8192], [50257, 1600],
@@ -109,23 +111,22 @@ def ask(meshplan, seed, triples, across):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--meshplan", required=True)
-    parser.add_argument("--seeds", default="0:40", help="FIRST:END, several with commas")
+    parser.add_argument("--seeds", type=seeds_of, default="0:40", help="FIRST:END, several with commas")
     parser.add_argument("--triples", type=int, default=25)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--across", action="store_true", help="A on one mesh, C on another, B on either")
     parser.add_argument("--unproven", type=float, default=0.5, help="percent of triples that plans not proven may lose")
     args = parser.parse_args()
-    seeds = [seed for part in args.seeds.split(",") for seed in range(*(int(text) for text in part.split(":")))]
     wrong, beaten = [], []
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for some_wrong, some_beaten in pool.map(lambda seed: ask(args.meshplan, seed, args.triples, args.across), seeds):
+        for some_wrong, some_beaten in pool.map(lambda seed: ask(args.meshplan, seed, args.triples, args.across), args.seeds):
             wrong += some_wrong
             beaten += some_beaten
     for what in wrong:
         print(f"proven, and beaten: {what}")
     for what in beaten:
         print(f"not proven, and beaten: {what}")
-    triples = len(seeds) * args.triples
+    triples = len(args.seeds) * args.triples
     print(f"{triples} triples: {len(wrong)} proven plans beaten, {len(beaten)} others")
     return 1 if wrong or 100 * len(beaten) > args.unproven * triples else 0
 

@@ -16,6 +16,8 @@ import random
 import subprocess
 import sys
 
+from seeds import seeds_of
+
 SIZES = [1, 2, 2, 2, 3, 4, 4, 5, 6, 7, 8, 8, 10, 12, 16, 96]
 EXTENTS = [0, 1, 2, 3, 5, 7, 8, 10, 12, 16, 24, 60, 64, 96, 100, 128, 700, 1000, 4096, 5003, 8192, 12288, 50257, 128256]
 DTYPES = ["float32", "bfloat16", "float64", "float8_e4m3"]
@@ -339,15 +341,14 @@ def findings_of(meshplan, seed, only):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--meshplan", required=True)
-    parser.add_argument("--seeds", default="0:40", help="FIRST:END, several with commas")
+    parser.add_argument("--seeds", type=seeds_of, default="0:40", help="FIRST:END, several with commas")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--show", action="store_true", help="print the specs of one seed")
     args = parser.parse_args()
-    seeds = [seed for part in args.seeds.split(",") for seed in range(*(int(text) for text in part.split(":")))]
     only = [name for name in args.only.split(",") if name]
     if args.show:
-        for seed in seeds:
+        for seed in args.seeds:
             q = question_of(random.Random(seed))
             print(json.dumps(spec_of(q)))
             for name in only:
@@ -357,7 +358,7 @@ def main():
         return 0
     asked, bad = 0, 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for count, found in pool.map(lambda seed: findings_of(args.meshplan, seed, only), seeds):
+        for count, found in pool.map(lambda seed: findings_of(args.meshplan, seed, only), args.seeds):
             asked += count
             bad += len(found)
             for text in found:

@@ -17,6 +17,7 @@ import time
 import ask
 import random_worlds
 from reduce import reduced
+from seeds import seeds_of
 
 
 def asked(meshplan, spec):
@@ -45,7 +46,7 @@ def report(task):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--meshplan", required=True)
-    parser.add_argument("--seeds", default="0:1000", help="FIRST:END, several with commas")
+    parser.add_argument("--seeds", type=seeds_of, default="0:1000", help="FIRST:END, several with commas")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--most", type=int, default=5, help="findings to reduce of each kind")
     parser.add_argument("--timed", action="store_true", help="also hold planning to its time")
@@ -58,12 +59,10 @@ def main():
             found = asked(meshplan, json.load(file))
         print("\n".join(f"{kind} {name}: {text}" for kind, name, text in found) or "no finding")
         return 1 if found else 0
-    runs = [[int(n) for n in run.split(":")] for run in options.seeds.split(",")]
-    seeds = [seed for first, end in runs for seed in range(first, end)]
     started, kinds, bad = time.time(), collections.Counter(), 0
     kept = []
     with multiprocessing.Pool(options.jobs) as pool:
-        tasks = ((meshplan, seed) for seed in seeds)
+        tasks = ((meshplan, seed) for seed in options.seeds)
         for seed, found in pool.imap_unordered(seed_findings, tasks, chunksize=4):
             bad += bool(found)
             for finding in found:
@@ -73,7 +72,7 @@ def main():
                     kept.append((meshplan, seed, finding))
         for text in pool.imap_unordered(report, kept):
             print(text, flush=True)
-    print(f"{len(seeds)} worlds, {bad} with findings {dict(kinds)}, {time.time() - started:.0f} s")
+    print(f"{len(options.seeds)} worlds, {bad} with findings {dict(kinds)}, {time.time() - started:.0f} s")
     return 1 if bad else 0
 
 

@@ -100,3 +100,21 @@ TEST_CASE("shards nest where their boxes do, for all lists of parts of a mesh di
   }
   CHECK(apart > 100);
 }
+
+TEST_CASE("sums join on no sub-axis that stays a shard, also where only the even states are looked at") {
+  for (const int64_t extent : {48, 7}) {
+    CAPTURE(extent);
+    test::SmallQuestion question({2, 3, 2}, test::two_levels(4, 500),
+                                 {{extent}, DType::bfloat16});  // S(0) on the first mesh dim at both ends
+    question.request.src.partial = {{{1, 1, 3}, ReduceOp::sum}};
+    const auto p = question.problem();
+    REQUIRE(p);
+    REQUIRE(p->even == (extent == 48));
+    const PlanProblem even = even_part(*p);
+    CHECK((p->joins & frozen_sub_axes(*p)) == 0);
+    CHECK(frozen_sub_axes(even) == sub_axes_within(*p, {0, 1, 2}));
+    CHECK((even.joins & frozen_sub_axes(even)) == 0);
+    CHECK(even.joins == sub_axes_within(*p, {2, 1, 2}));
+    CHECK((p->joins & even.joins) == even.joins);
+  }
+}
