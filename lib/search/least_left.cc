@@ -42,29 +42,27 @@ class Ways {
     ways_[target_].left = 0;
     const int64_t kept = q_.most_work / 100 * closing_percent;
     for (size_t next = nearest(); next < states_.size(); next = nearest()) {
-      const int64_t reached = ways_[next].left;
-      if (reached >= most_ps_) return raise(reached);
+      if (least_by(next) > most_ps_) break;
       if (work_left() < kept) return close();
       if (next != source_) {
         settle(next);
       } else if (!try_way() && !look_closer()) {
-        return raise(reached);
+        ways_[source_].settled = true;
       }
     }
-    raise(INT64_MAX);
+    raise();
   }
 
   // Prices the best way that is known from the source, and again where that changes which it is.
   void close() {
     while (work_left() > 0 && ways_[source_].left < most_ps_ && price_way()) {
     }
-    const size_t next = nearest();
-    raise(next < states_.size() ? ways_[next].left : INT64_MAX);
+    raise_early();
   }
 
   struct Way {
     int64_t left = too_long;  // by the best way known
-    bool settled = false;     // there is no better one by what is known of exchanges
+    bool settled = false;     // what leads to it was offered this way
     bool by_exchange = false;
     size_t next = 0;  // where it leads first
     int64_t ps = 0;   // of the step there
@@ -124,15 +122,18 @@ class Ways {
     return true;
   }
 
-  // Of those not settled; the number of states where nothing leads on from the rest.
+  // What a plan by way of a state takes at least, by the best way known from there.
+  [[nodiscard]] int64_t least_by(size_t i) const { return states_[i].before + ways_[i].left; }
+
+  // By that, of those not settled; the number of states where nothing leads on from the rest.
   [[nodiscard]] size_t nearest() const {
     p_.work += static_cast<int64_t>(states_.size()) / 3;
     size_t best = states_.size();
     int64_t least = too_long;
     for (size_t i = 0; i < states_.size(); ++i) {
-      if (ways_[i].settled || ways_[i].left >= least) continue;
+      if (ways_[i].settled || least_by(i) >= least) continue;
       best = i;
-      least = ways_[i].left;
+      least = least_by(i);
     }
     return best;
   }
@@ -148,22 +149,25 @@ class Ways {
     for (const Move& move : leading_to_[to])
       offer_move(move.from, to, moves_[move.from][move.number]);
     for (size_t i = 0; i < states_.size(); ++i) {
-      if (!ways_[i].settled) offer_exchange(i, to);
+      if (i != to) offer_exchange(i, to);
     }
   }
   LeastExchange& exchange(size_t from, size_t to) { return exchanges_[to][known_as_[from]]; }
 
-  // No less than what is known to be left.
+  // No less than what is known to be left. What is before states may say less of one than of those
+  // that lead to it: one that is settled may come to have a better way.
   void offer(size_t i, size_t to, int64_t ps, bool by_exchange) {
     const int64_t left = std::max(saturating_add(ps, ways_[to].left), states_[i].left);
-    if (left < ways_[i].left && left < most_left(i)) ways_[i] = {left, false, by_exchange, to, ps};
+    if (left >= ways_[i].left || left >= most_left(i)) return;
+    if (ways_[i].settled) std::erase(settled_, i);
+    ways_[i] = {left, false, by_exchange, to, ps};
   }
   // Priced where it may be of use.
   void offer_move(size_t i, size_t to, Edge& edge) {
     const bool unpriced = !is_local(edge.op) && edge.cost.collectives == 0;
     const int64_t least_ps = unpriced ? q_.collective_latency_ps : edge.cost.ps;
     const int64_t most = std::min(ways_[i].left, most_left(i));
-    if (ways_[i].settled || saturating_add(least_ps, ways_[to].left) >= most) return;
+    if (saturating_add(least_ps, ways_[to].left) >= most) return;
     if (unpriced) price_collective(p_, states_[i].at, edge);
     offer(i, to, edge.cost.ps, false);
   }
@@ -378,22 +382,34 @@ class Ways {
     return each;
   }
 
-  // A plan comes from a state that is not settled to those that are, as the source is none of them:
-  // what is before that state and what is left from it there.
+  // A plan that takes less than the source's way is to be had goes by a state that is not settled,
+  // from which the rest of its way is known: what is before that state and what is left from it.
   [[nodiscard]] int64_t least_ps() const {
     if (ways_.empty()) return 0;
-    int64_t least = most_ps_;
+    int64_t least = std::min(most_ps_, ways_[source_].left);
     for (size_t i = 0; i < states_.size(); ++i) {
-      if (!ways_[i].settled) least = std::min(least, states_[i].before + ways_[i].left);
+      if (!ways_[i].settled) least = std::min(least, least_by(i));
     }
     return least;
   }
-  // What is left from those that are not settled is `reached` at least.
-  void raise(int64_t reached) {
-    for (size_t i = 0; i < states_.size(); ++i) {
-      const int64_t left = ways_[i].settled ? ways_[i].left : reached;
-      states_[i].left = std::max(states_[i].left, std::min(left, most_left(i)));
+  // Each state of a plan of use is settled, with no more left than in that plan: the last one where
+  // that is not so would have been offered the plan's way by the one behind it, or that one is still
+  // to be settled and takes no more than most_ps_.
+  void raise() {
+    for (size_t i = 0; i < states_.size(); ++i)
+      raise(i, ways_[i].settled ? ways_[i].left : most_left(i));
+  }
+  // Where such states are still to be settled any better way leads by one of them.
+  void raise_early() {
+    int64_t least = too_long;
+    for (const Way& way : ways_) {
+      if (!way.settled) least = std::min(least, way.left);
     }
+    for (size_t i = 0; i < states_.size(); ++i)
+      raise(i, ways_[i].settled ? std::min(ways_[i].left, least) : least);
+  }
+  void raise(size_t i, int64_t left) {
+    states_[i].left = std::max(states_[i].left, std::min(left, most_left(i)));
   }
 
   const LeftQuestion& q_;
