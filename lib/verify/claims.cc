@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/int_math.h"
+#include "tensor/box.h"
 #include "verify/bundle.h"
 #include "verify/figures.h"
 #include "verify/recount.h"
@@ -84,9 +85,46 @@ std::optional<WrongFigure> check_figures(const Plan& plan,
                                            "counted from its states it is", ns_of_ps(*figures.ps))};
 }
 
+namespace {
+
+// Bytes of the largest box of a state on its mesh.
+int64_t box_bytes(const Plan& plan, size_t mesh, const State& state, const TensorMeta& tensor) {
+  int64_t bytes = element_bytes(tensor.dtype);
+  for (const int64_t n : largest_box(state, tensor.shape, mesh_shape(plan.meshes.meshes[mesh])))
+    bytes = saturating_mul(bytes, n);
+  return bytes;
+}
+
+// Without a limit of its own a searched plan passes no state that is larger than both its ends.
+std::optional<WrongFigure> check_states_on_the_way(const Plan& plan,
+                                                   const PlannedRedistribution& redistribution) {
+  const Request& request = redistribution.request;
+  const Mesh& src_mesh = plan.meshes.meshes[request.src_mesh];
+  const int64_t ends =
+      std::max(box_bytes(plan, request.src_mesh, request.src, request.tensor),
+               box_bytes(plan, request.dst_mesh, redistribution.dst, request.tensor));
+  for (size_t i = 0; i < redistribution.steps.size(); ++i) {
+    const Step& step = redistribution.steps[i];
+    const bool at_src = step.mesh.empty() || step.mesh == src_mesh.name;
+    const size_t mesh = at_src ? request.src_mesh : request.dst_mesh;
+    const int64_t bytes = box_bytes(plan, mesh, step.state, request.tensor);
+    if (bytes <= ends) continue;
+    return WrongFigure{i,
+                       numbers("its box in bytes", bytes,
+                               "max_memory_bytes is 0, and the larger end of the plan has", ends)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<WrongFigure> check_options(const Plan& plan,
                                          const PlannedRedistribution& redistribution) {
   const PlanOptions& options = plan.options;
+  const bool searched = redistribution.planner == PlannerKind::optimal;
+  if (searched && options.max_memory_bytes == 0) {
+    if (auto wrong = check_states_on_the_way(plan, redistribution)) return wrong;
+  }
   for (size_t i = 0; i < redistribution.steps.size(); ++i) {
     const Step& step = redistribution.steps[i];
     if (options.max_memory_bytes > 0 && step.peak_bytes > options.max_memory_bytes) {
@@ -96,6 +134,8 @@ std::optional<WrongFigure> check_options(const Plan& plan,
     if (redistribution.rules == Rules::dtensor && step.op == Op::exchange) {
       return WrongFigure{i, "the dtensor rules have no exchange"};
     }
+    if (!searched && !options.merge && step.merged > 1)
+      return WrongFigure{i, numbers("merged", step.merged, "the options say not to merge, so", 1)};
     if (options.groups != GroupPolicy::declared || step.op == Op::exchange || step.group.empty())
       continue;
     const auto group = std::find_if(plan.groups.begin(), plan.groups.end(),

@@ -281,21 +281,75 @@ Problem check_merged(const Step& step) {
          std::to_string(replaced);
 }
 
-Problem check_unmerged_trace(const PlannedRedistribution& redistribution) {
-  const std::string& trace = redistribution.trace;
+namespace {
+
+// The states between that a merged step stands for: one mesh dim after the other is as after it.
+Problem check_states_between(const std::vector<std::string_view>& texts, const Step& step,
+                             std::span<const int64_t> mesh_shape, const State& before) {
+  if (texts.empty()) return std::nullopt;
+  if (!has_whole_dims(before, mesh_shape) || !has_whole_dims(step.state, mesh_shape))
+    return std::string("it merges steps of parts of a mesh dim, which PyTorch has not");
+  const std::vector<Placement> was = placements_of(before, mesh_shape);
+  const std::vector<Placement> will_be = placements_of(step.state, mesh_shape);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto state = parse_state(texts[i], mesh_shape, before.shards.size());
+    const std::string text = "its unmerged trace passes '" + std::string(texts[i]) + "', ";
+    if (!state || !has_whole_dims(*state, mesh_shape)) return text + "which is no state on the way";
+    const std::vector<Placement> is = placements_of(*state, mesh_shape);
+    size_t done = 0;   // of those that change
+    size_t there = 0;  // of all that the step names
+    for (const SubAxis& sub_axis : step.mesh_dims) {
+      const auto m = static_cast<size_t>(sub_axis.mesh_dim);
+      if (is[m] != will_be[m]) continue;
+      ++there;
+      done += was[m] != will_be[m] ? 1 : 0;
+    }
+    size_t same = 0;
+    for (size_t m = 0; m < is.size(); ++m) {
+      if (is[m] == was[m] || is[m] == will_be[m]) ++same;
+    }
+    if (done > i + 1 || there < i + 1 || same != is.size())
+      return text + "where " + std::to_string(i + 1) + " of the " + std::to_string(step.merged) +
+             " steps that one stands for are done";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Problem check_unmerged_trace(const PlannedRedistribution& redistribution,
+                             std::span<const int64_t> mesh_shape) {
   const std::string& unmerged = redistribution.unmerged_trace;
-  const auto ends = [](std::string_view text) {
-    const std::vector<std::string_view> states = texts_of_states(text);
-    return std::pair{states.front(), states.back()};
+  const auto differs = [&](const std::string& from) {
+    return "its unmerged trace is '" + unmerged + "', which differs from " + from;
   };
-  if (unmerged != trace && ends(unmerged) != ends(trace))
-    return "its unmerged trace starts or ends in another state than its trace: '" + unmerged + "'";
-  if (redistribution.planner == PlannerKind::optimal) return std::nullopt;
+  const Request& request = redistribution.request;
+  if (redistribution.planner == PlannerKind::optimal || request.src_mesh != request.dst_mesh) {
+    if (unmerged == redistribution.trace) return std::nullopt;
+    return differs("its trace, and nothing was merged");
+  }
+  const std::vector<std::string_view> texts = texts_of_states(unmerged);
   int64_t replaced = 0;
   for (const Step& step : redistribution.steps) replaced += step.merged;
-  if (replaced == std::count(unmerged.begin(), unmerged.end(), '>')) return std::nullopt;
-  return "its steps replace " + std::to_string(replaced) +
-         " unmerged ones, not those of its unmerged trace: '" + unmerged + "'";
+  if (replaced + 1 != std::ssize(texts)) {
+    return "its steps replace " + std::to_string(replaced) +
+           " unmerged ones, not those of its unmerged trace: '" + unmerged + "'";
+  }
+  const State* before = &request.src;
+  if (texts.front() != to_text(*before, mesh_shape)) return differs("its source at the start");
+  size_t at = 0;
+  for (const Step& step : redistribution.steps) {
+    const auto count = static_cast<size_t>(step.merged);
+    const std::string reached = to_text(step.state, mesh_shape);
+    if (texts[at + count] != reached) return differs("the state '" + reached + "' of its steps");
+    const std::vector<std::string_view> between(
+        texts.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+        texts.begin() + static_cast<std::ptrdiff_t>(at + count));
+    if (auto problem = check_states_between(between, step, mesh_shape, *before)) return problem;
+    at += count;
+    before = &step.state;
+  }
+  return std::nullopt;
 }
 
 Problem check_totals(const PlannedRedistribution& redistribution) {

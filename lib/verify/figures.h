@@ -51,9 +51,11 @@ namespace meshplan::verification {
                                        const PlannedRedistribution& redistribution,
                                        std::span<const int64_t> src_mesh_shape);
 
-// The unmerged trace starts and ends as the trace; under the rule planners it has the steps that
-// the merged ones stand for.
-[[nodiscard]] Problem check_unmerged_trace(const PlannedRedistribution& redistribution);
+// The unmerged trace is that of the searched plan itself; under the rule planners it passes the
+// states of the steps and, between them, those of the steps that merged ones stand for: one mesh
+// dim after the other has what the step leaves it with.
+[[nodiscard]] Problem check_unmerged_trace(const PlannedRedistribution& redistribution,
+                                           std::span<const int64_t> mesh_shape);
 
 // The totals of a redistribution are those of its steps.
 [[nodiscard]] Problem check_totals(const PlannedRedistribution& redistribution);

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "tensor/box.h"
 #include "verify/claims.h"
+#include "verify/sentences.h"
 
 namespace meshplan::verification {
 namespace {
@@ -258,6 +259,7 @@ class FindingCheck {
     }
     if (found.code == "A0404")
       return check_says(found.message, {std::to_string(found.wire_bytes) + " bytes a rank"});
+    if (found.code == "A0405" && own_) return check_reductions_told(found);
     if (found.step < 0) return std::nullopt;
     const Step& step = r_.steps[static_cast<size_t>(found.step)];
     if (found.code == "A0406") {
@@ -267,6 +269,16 @@ class FindingCheck {
     if (found.code == "A0407")
       return check_says(found.message, {to_text(step.op), human_ns(ns_of_ps(step.predicted_ps))});
     return std::nullopt;
+  }
+
+  // Of the plan's own steps the reductions are noted in it, too.
+  [[nodiscard]] Problem check_reductions_told(const AuditFinding& found) const {
+    std::vector<std::string> said;
+    for (const ReductionNote& note : r_.reductions) {
+      said.push_back("over " + join(note.dims, ", ") + " passes through " +
+                     std::to_string(note.collectives) + " collectives (" + note.nesting + ")");
+    }
+    return check_numbers(found.message, said);
   }
 
   const PlannedRedistribution& r_;

@@ -10,6 +10,7 @@
 #include "verify/coverage.h"
 #include "verify/figures.h"
 #include "verify/other_plans.h"
+#include "verify/sentences.h"
 #include "verify/step_rules.h"
 #include "verify/warnings.h"
 
@@ -176,7 +177,7 @@ class StepWalk {
                                            redistribution_.trace + "' where they have '" + trace_ +
                                            "'");
     }
-    Problem problem = verification::check_unmerged_trace(redistribution_);
+    Problem problem = verification::check_unmerged_trace(redistribution_, src_shape_);
     if (!problem) problem = verification::check_reductions(plan_, redistribution_, src_shape_);
     if (!problem) problem = verification::check_warnings(plan_, redistribution_);
     if (!problem) problem = verification::check_totals(redistribution_);
@@ -212,6 +213,8 @@ class StepWalk {
       problem = "its logical shape is not that of the tensor, which it moves whole";
     if (!problem && !crossing)
       problem = verification::check_logical_shape(redistribution_, sizes, *before_, step);
+    if (!problem)
+      problem = verification::check_reason(redistribution_, step, dim_names(mesh), sizes);
     if (problem) return problem;
     trace_ += arrow_of(step);
     append_text(trace_, step.state, sizes);

@@ -15,14 +15,19 @@
 //      adds exactly one contribution;
 //   6. groups are disjoint and cover the mesh; group ids, sizes, counts and layouts agree with the
 //      mesh;
-//   7. src, dst, tensor_dim, moves, merged, phases, logical_shape and the trace agree with the
-//      states.
+//   7. src, dst, tensor_dim, moves, merged, phases, logical_shape and the traces, merged and not,
+//      agree with the states, and so does every number in the reasons of the steps (sentences.h).
 // And of its figures and claims (claims.h):
 //   8. wire_bytes, peak_bytes and predicted_ns of every step and of all totals are what its states
-//      give, counted again here; memory limit, rules and groups are those of the file's options;
+//      give, counted again here; memory limit, rules, groups and merging are those of the file's
+//      options;
 //   9. bounds, gap, alternatives, audit, warnings, topology and names agree with one another and
 //      with the steps.
 // And of its bundles: what verify/bundle.h says.
+// It plans nothing: what other plans take is held against the plan that is there and listed
+// (compared_only). Nor does it have the spec: what was asked for is taken as the file says it.
+// tests/verify/altered.py alters every value of plan files and lists all that is not noticed, with
+// the reason.
 // Its cost does not grow with the number of ranks where the layout allows: it works on sub-axes and
 // on the distinct chunks of a tensor dim. What would take more work than a stated bound is not
 // counted, and is listed.

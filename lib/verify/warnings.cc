@@ -6,6 +6,8 @@
 #include "base/text.h"
 #include "verify/claims.h"
 #include "verify/op_rules.h"
+#include "verify/sentences.h"
+#include "verify/unmerged_runs.h"
 
 namespace meshplan::verification {
 namespace {
@@ -38,8 +40,39 @@ bool is_flattened(const Plan& plan, Rules rules, const Warning& warning) {
   return find_flatten(plan.meshes, mesh, dims) != nullptr;
 }
 
-// What the message leaves out of what its warning says.
-Problem check_message(const Warning& warning) {
+// The runs of steps that a warning of PyTorch's rules is about, by its kind and mesh dims.
+std::vector<UnmergedRun> runs_of(const Plan& plan, const PlannedRedistribution& redistribution,
+                                 const Warning& warning) {
+  const Mesh& mesh = plan.meshes.meshes[redistribution.request.src_mesh];
+  std::vector<int32_t> asked;
+  for (const std::string& dim : warning.dims) {
+    if (const auto at = find_dim(mesh, dim)) asked.push_back(static_cast<int32_t>(*at));
+  }
+  const bool flattened = is_flattened(plan, redistribution.rules, warning);
+  std::vector<UnmergedRun> runs = unmerged_runs(redistribution);
+  std::erase_if(runs, [&](const UnmergedRun& run) {
+    std::vector<int32_t> dims = run.mesh_dims;
+    std::sort(dims.begin(), dims.end());
+    return dims != asked || obstacle_of(run, flattened) != warning.kind;
+  });
+  return runs;
+}
+
+// Its mesh dims as its steps run. `warning` names them in mesh order.
+std::vector<std::string> names_of_run(const UnmergedRun& run, const Warning& warning) {
+  std::vector<int32_t> sorted = run.mesh_dims;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<std::string> names;
+  for (const int32_t dim : run.mesh_dims) {
+    const auto at = std::lower_bound(sorted.begin(), sorted.end(), dim) - sorted.begin();
+    names.push_back(warning.dims[static_cast<size_t>(at)]);
+  }
+  return names;
+}
+
+// What the message leaves out of what its warning says, or says besides in numbers. `run`: that it
+// is about, under PyTorch's rules.
+Problem check_message(const Warning& warning, const UnmergedRun* run) {
   const auto lacks = [&](const std::string& text) {
     return warning.message.find(text) == std::string::npos;
   };
@@ -51,7 +84,40 @@ Problem check_message(const Warning& warning) {
     return "its message does not say that it is about " + std::string(to_text(warning.collective)) +
            " over them";
   if (lacks(warning.fix_name)) return "its message does not name the fix " + warning.fix_name;
+  const std::string operations = std::to_string(warning.operations);
+  std::vector<std::string> said{
+      saved, "over " + join(warning.dims, ", "), operations + " " + to_text(warning.collective),
+      counted_noun(warning.operations, "step") + " planned", "declare " + warning.fix_name};
+  if (run != nullptr) {
+    said.insert(
+        said.end(),
+        {"would be 1 ", "cannot be 1:", "(" + warning.fix_name + ")",
+         saved + " and " + counted_noun(warning.saves_collectives, "collective"),
+         "in the order " + join(names_of_run(*run, warning), ", "),
+         std::to_string(run->extent) + " elements of tensor dim " + std::to_string(run->tensor_dim),
+         "the " + std::to_string(run->ranks) + " ranks"});
+  }
+  if (auto problem = check_numbers(warning.message, said)) return "its message " + *problem;
   return std::nullopt;
+}
+
+// Of a warning of PyTorch's rules: it is about runs that are there, each of its mesh dims a step
+// once, and saves the collectives that go where they become one.
+Problem check_runs(const Warning& warning, const std::vector<UnmergedRun>& runs) {
+  if (runs.empty()) return std::string("no steps behind one another are what it is about");
+  if (runs.front().op != warning.collective) {
+    return "it is about " + std::string(to_text(warning.collective)) + ", the steps are " +
+           to_text(runs.front().op);
+  }
+  if (warning.operations != std::ssize(warning.dims))
+    return numbers("operations", warning.operations, "the mesh dims of the steps are",
+                   std::ssize(warning.dims));
+  int64_t saves = 0;
+  for (const UnmergedRun& run : runs) {
+    if (!obstacle_of(run, true) && run.collectives > 0) saves += run.collectives - 1;
+  }
+  if (warning.saves_collectives == saves) return std::nullopt;
+  return numbers("saves_collectives", warning.saves_collectives, "as one its steps save", saves);
 }
 
 // What is saved, of one redistribution: by a search beside what the warnings before save, by
@@ -147,8 +213,12 @@ Problem check_savings(const Plan& plan, const PlannedRedistribution& redistribut
       return name + numbers(": saves_ns", warning.saves_ns,
                             "nothing is saved without a flatten, so it should be", 0);
     }
+    const bool by_torch = redistribution.rules == Rules::dtensor;
+    std::vector<UnmergedRun> runs;
+    if (by_torch) runs = runs_of(plan, redistribution, warning);
     Problem problem = savings.check(warning);
-    if (!problem) problem = check_message(warning);
+    if (!problem && by_torch) problem = check_runs(warning, runs);
+    if (!problem) problem = check_message(warning, by_torch ? runs.data() : nullptr);
     if (!problem) problem = check_operations(redistribution, warning);
     if (problem) return name + ": " + *problem;
   }

@@ -12,8 +12,10 @@ namespace meshplan::verification {
 
 // None is of dims that are flattened already, and none saves more than there is to save, in time or
 // in collectives, or leaves more collectives than any plan has; each is about as many steps as the
-// plan may have of it, and its message says the dims, the fix and the saving. The figures and
-// bounds of the redistribution must have been checked.
+// plan may have of it, and its message says the dims, the fix and the saving, and no number beside
+// what the data has. Under PyTorch's rules each is about steps that are there, and saves just the
+// collectives that go where these become one. The figures and bounds of the redistribution must
+// have been checked.
 [[nodiscard]] Problem check_savings(const Plan& plan, const PlannedRedistribution& redistribution);
 
 }  // namespace meshplan::verification

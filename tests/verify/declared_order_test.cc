@@ -91,13 +91,13 @@ TEST_CASE("where only declared groups are allowed one in another order is declar
 TEST_CASE("no flatten is missing that is declared in another order, but by PyTorch's rules") {
   MeshTable table = table_of({{"a", 2}, {"b", 4}});
   REQUIRE(declare_listed(table, "mesh", {"b", "a"}).ok());
-  Plan plan = hand_plan(table, {8, 8}, "S(0)S(1)", {{Op::all_gather, {"b"}, "S(0)R"}, {Op::all_gather, {"a"}, "RR"}});
+  Plan plan = hand_plan(table, {8, 8}, "S(0)[0]S(0)[1]", {{Op::all_gather, {"b"}, "S(0)R"}, {Op::all_gather, {"a"}, "RR"}});
   REQUIRE(verdict_on(plan) == "right");
-  const Warning warning{WarningKind::missing_flatten,           {"a", "b"}, Op::all_gather, 2, 0, 0, "a_b", "mesh",
+  const Warning warning{WarningKind::missing_flatten,           {"a", "b"}, Op::all_gather, 2, 0, 1, "a_b", "mesh",
                         "one all_gather over a, b: declare a_b"};
   plan.redistributions[0].warnings.own().push_back(warning);
   CHECK(has(verdict_on(plan), "its warning missing_flatten over a, b: these dims are flattened already"));
-  by_rules(plan, "S(0)S(1)->S(0)R->RR");
+  by_rules(plan, "S(0)[0]S(0)[1]->S(0)R->RR");
   CHECK(verdict_on(plan) == "right");
 }
 

@@ -25,6 +25,7 @@ struct Mutant {
 };
 
 inline bool overlaps(const SubAxis& a, const SubAxis& b) {
+  if (a == b) return true;  // of one rank, too
   return a.mesh_dim == b.mesh_dim && a.before < b.before * b.size && b.before < a.before * a.size;
 }
 
@@ -99,10 +100,18 @@ inline void rewrite_figures(Plan& plan, PlannedRedistribution& planned) {
   }
   planned.trace = trace_of(planned.request.src, planned.steps, sizes);
   note_reductions(planned, names, sizes);
-  // One arrow for each step that the merged ones stand for.
-  planned.unmerged_trace = to_text(planned.request.src, sizes);
+  planned.unmerged_trace = planned.trace;
+  if (planned.planner == PlannerKind::optimal) return;
+  // One arrow for each step that the merged ones stand for, one mesh dim each.
+  State at = planned.request.src;
+  planned.unmerged_trace = to_text(at, sizes);
   for (const Step& step : planned.steps) {
-    for (int64_t i = 0; i < step.merged; ++i) planned.unmerged_trace += "->" + to_text(step.state, sizes);
+    for (size_t i = 0; i + 1 < static_cast<size_t>(step.merged); ++i) {
+      place_sub_axis(at, step.mesh_dims[i], placement_in(step.state, step.mesh_dims[i]));
+      planned.unmerged_trace += "->" + to_text(at, sizes);
+    }
+    at = step.state;
+    planned.unmerged_trace += "->" + to_text(at, sizes);
   }
 }
 
