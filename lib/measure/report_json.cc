@@ -64,9 +64,9 @@ void write_redistribution(JsonWriter& w, const RedistributionTimes& r) {
   });
   w.fields({{"predicted_ns", r.predicted_ns},
             {"ranks", r.replay.ranks},
-            {"replay_shape", r.replay.replay_shape},
-            {"shape", r.replay.shape},
-            {"shrunk", r.replay.shrunk}});
+            {"replay_shape", r.replay.replay_shape}});
+  if (!r.replay.same_as.empty()) w.field("same_as", r.replay.same_as);
+  w.fields({{"shape", r.replay.shape}, {"shrunk", r.replay.shrunk}});
   w.list("steps", r.steps, [&](const StepTimes& s) { write_step(w, s); });
   if (!r.samples_ns.empty()) write_timing(w, r.samples_ns);
   w.field("wrong", r.replay.wrong);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 
+#include "plan/firsts.h"
 #include "replay/bundle_run.h"
 
 namespace meshplan {
@@ -37,6 +38,32 @@ Result<FaultMap> faults_by_unit(const ReplayOptions& options, const std::vector<
     faults[target->id()] = &fault;
   }
   return faults;
+}
+
+// Of each unit the first that it repeats, its own place where it repeats none, is a bundle or has a
+// fault.
+std::vector<size_t> first_units(const Plan& plan, const std::vector<ReplayUnit>& chosen,
+                                const FaultMap& faults) {
+  std::vector<size_t> firsts(chosen.size());
+  std::vector<size_t> units;  // of redistributions as planned
+  std::vector<size_t> some;   // these redistributions
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    firsts[i] = i;
+    if (chosen[i].bundle != nullptr || faults.find(chosen[i].id()) != faults.end()) continue;
+    units.push_back(i);
+    some.push_back(static_cast<size_t>(chosen[i].redistribution - plan.redistributions.data()));
+  }
+  const std::vector<size_t> same = firsts_of(plan.redistributions, some);
+  for (size_t k = 0; k < units.size(); ++k) firsts[units[k]] = units[same[k]];
+  return firsts;
+}
+
+// What was found of another, for one that repeats it.
+RedistributionReport repeated(const RedistributionReport& first, const std::string& id) {
+  RedistributionReport report = first;
+  report.id = id;
+  report.same_as = first.id;
+  return report;
 }
 
 // Replays one unit into the report.
@@ -86,8 +113,16 @@ Result<ReplayReport> replay(const Plan& plan, const ReplayOptions& options,
     if (!facts) return facts.error();
     report.environment = std::move(*facts);
   }
+  const std::vector<size_t> firsts = first_units(plan, *chosen, *faults);
+  std::vector<size_t> reports(chosen->size());  // where in the report a unit by itself is
   for (size_t i = 0; i < chosen->size(); ++i) {
     const ReplayUnit& unit = (*chosen)[i];
+    reports[i] = report.redistributions.size();
+    if (firsts[i] != i) {
+      report.redistributions.push_back(
+          repeated(report.redistributions[reports[firsts[i]]], unit.id()));
+      continue;
+    }
     if (options.progress) options.progress(i, chosen->size(), unit.id());
     const auto fault = faults->find(unit.id());
     if (auto done = replay_unit(plan, unit, options, ranks,

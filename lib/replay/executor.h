@@ -97,7 +97,9 @@ template <class Run>
   return CheckedRun<Run>{std::move(*run), std::move(*report)};
 }
 
-// Replays the units selected by `options`. The result is ok even if data was wrong; see
+// Replays the units selected by `options`; of redistributions that repeat one another
+// (plan/firsts.h) the first for all, as they would run the same steps on the same data. One with a
+// fault runs by itself. The result is ok even if data was wrong; see
 // the report. Errors: a step that cannot be executed (wrong_data, naming redistribution, step, rank
 // and index), or missing requirements (environment).
 [[nodiscard]] Result<ReplayReport> replay(const Plan& plan, const ReplayOptions& options,

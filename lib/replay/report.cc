@@ -23,6 +23,7 @@ std::string short_number(double value) {
 
 std::string line_of(const RedistributionReport& r) {
   std::string line = r.wrong == 0 && r.overruns.empty() ? "right  " : "WRONG  ";
+  if (!r.same_as.empty()) return line + one_line(r.id + ": the same as " + r.same_as) + "\n";
   line += one_line(r.id) + ": " + std::to_string(r.steps) + (r.steps == 1 ? " step" : " steps") +
           ", " + std::to_string(r.ranks) + " ranks, " + with_commas(r.checked) + " elements";
   if (r.wrong > 0) line += ", " + with_commas(r.wrong) + " wrong";
@@ -109,6 +110,15 @@ std::string bundle_text(const BundleReport& b) {
   return out;
 }
 
+// ", 3 of them different,": where some repeat others.
+std::string different_text(const ReplayReport& report) {
+  const auto repeats =
+      std::count_if(report.redistributions.begin(), report.redistributions.end(),
+                    [](const RedistributionReport& r) { return !r.same_as.empty(); });
+  if (repeats == 0) return {};
+  return ", " + with_commas(std::ssize(report.redistributions) - repeats) + " of them different,";
+}
+
 // "processes 0-7 on host-a": one line for consecutive processes on the same host.
 std::string places_text(const std::vector<std::pair<std::string, std::string>>& environment) {
   std::string out;
@@ -131,14 +141,15 @@ std::string places_text(const std::vector<std::pair<std::string, std::string>>& 
 
 int64_t checked_elements(const ReplayReport& report) {
   int64_t n = 0;
-  for (const RedistributionReport& r : report.redistributions) n += r.checked;
+  for (const RedistributionReport& r : report.redistributions)
+    n += r.same_as.empty() ? r.checked : 0;
   for (const BundleReport& b : report.bundles) n += b.checked;
   return n;
 }
 
 int64_t wrong_elements(const ReplayReport& report) {
   int64_t n = 0;
-  for (const RedistributionReport& r : report.redistributions) n += r.wrong;
+  for (const RedistributionReport& r : report.redistributions) n += r.same_as.empty() ? r.wrong : 0;
   for (const BundleReport& b : report.bundles) n += b.wrong;
   return n;
 }
@@ -157,7 +168,8 @@ std::string what_is_wrong(const ReplayReport& report) {
                        " elements are wrong");
   }
   size_t overruns = 0;
-  for (const RedistributionReport& r : report.redistributions) overruns += r.overruns.size();
+  for (const RedistributionReport& r : report.redistributions)
+    overruns += r.same_as.empty() ? r.overruns.size() : 0;
   for (const BundleReport& b : report.bundles) overruns += b.overruns.size();
   if (overruns > 0) {
     problems.push_back(numbered(overruns, "buffer") + (overruns == 1
@@ -190,6 +202,7 @@ std::string to_text(const ReplayReport& report) {
   std::string out;
   for (const RedistributionReport& r : report.redistributions) {
     out += line_of(r);
+    if (!r.same_as.empty()) continue;
     for (const Difference& d : r.differences) out += "         " + to_text(d) + "\n";
     for (const Overrun& o : r.overruns) {
       out += "         rank " + std::to_string(o.rank) + ", step " + std::to_string(o.step) +
@@ -202,7 +215,7 @@ std::string to_text(const ReplayReport& report) {
   if (!report.bundles.empty()) out += numbered(report.bundles.size(), "bundle");
   if (!report.bundles.empty() && !report.redistributions.empty()) out += " and ";
   if (report.bundles.empty() || !report.redistributions.empty())
-    out += numbered(report.redistributions.size(), "redistribution");
+    out += numbered(report.redistributions.size(), "redistribution") + different_text(report);
   out += " on " + std::to_string(report.ranks) + " ranks, " +
          with_commas(checked_elements(report)) + " elements checked, " +
          with_commas(wrong_elements(report)) + " wrong\n";

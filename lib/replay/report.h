@@ -64,6 +64,8 @@ struct Overrun {
 
 struct RedistributionReport {
   std::string id;
+  // An earlier one that it repeats, which was replayed for both: what follows was found there.
+  std::string same_as{};
   std::vector<int64_t> shape;         // as planned
   std::vector<int64_t> replay_shape;  // as replayed
   bool shrunk = false;
@@ -119,6 +121,7 @@ struct ReplayReport {
   bool is_root = true;  // only the root process prints the report
 };
 
+// Each where it was compared: of those that repeat another, once.
 [[nodiscard]] int64_t checked_elements(const ReplayReport& report);
 [[nodiscard]] int64_t wrong_elements(const ReplayReport& report);
 // Whether every element on every rank was correct, no guard was overwritten and every bundle kept
@@ -131,7 +134,7 @@ struct ReplayReport {
 // "rank 3, round 2: w1, tensor 4, step 1, index [0, 4]: expected 7, found -12"
 [[nodiscard]] std::string to_text(const Difference& difference);
 // The report as text: one line per redistribution and per bundle followed by its first differences,
-// and a last line with the totals.
+// and a last line with the totals. One that repeats another names it.
 [[nodiscard]] std::string to_text(const ReplayReport& report);
 
 }  // namespace meshplan

@@ -6,6 +6,7 @@
 
 #include "base/sha256.h"
 #include "fake_system.h"
+#include "replay/report.h"
 
 namespace meshplan {
 namespace {
@@ -103,13 +104,64 @@ TEST_CASE("steps are shown once, under the first that has them") {
   CHECK(run(plans.system, {"explain", "named.json", "wk"}).out.find("step 0: all_gather") != std::string::npos);
 }
 
-TEST_CASE("a report names every redistribution") {
+TEST_CASE("what repeats another is replayed with it, and the report names every redistribution") {
   Plans plans;
-  REQUIRE(run(plans.system, {"run", "named.json", "--backend", "host", "--report", "report.json"}).code == 0);
+  const auto replayed = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"run", "named.json", "--backend", "host", "--report", "report.json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(plans.system, words);
+  };
+  const Answer answer = replayed({});
+  REQUIRE(answer.code == 0);
+  CHECK(answer.out ==
+        "right  wq: 1 step, 4 ranks, 128 elements\nright  loss: 1 step, 4 ranks, 4 elements\n"
+        "right  wk: the same as wq\nhost: 3 redistributions, 2 of them different, on 4 ranks, 132 elements checked, 0 wrong\n");
   const json report = json::parse(plans.system.files["report.json"]);
   std::vector<std::string> ids;
   for (const json& r : report["redistributions"]) ids.push_back(r["id"]);
   CHECK(ids == std::vector<std::string>{"wq", "loss", "wk"});
+  json wk = report["redistributions"][2];
+  CHECK(wk["same_as"] == "wq");
+  CHECK(wk["count"] == 3);
+  CHECK(wk["steps"].empty());
+  json wq = report["redistributions"][0];
+  CHECK(!wq.contains("same_as"));
+  CHECK(wq["steps"].size() == 1);
+  for (const char* key : {"checked", "wrong", "dtype", "shape", "replay_shape", "shrunk", "ranks", "predicted_ns", "differences"})
+    CHECK(wk[key] == wq[key]);
+  // One by itself, and those beside a fault, which strikes one alone.
+  CHECK(replayed({"--id", "wk"}).out.find("right  wk: 1 step, 4 ranks, 128 elements\n") == 0);
+  const std::string struck = replayed({"--inject", "0:0:flip"}).out;
+  CHECK(struck.find("WRONG  wq: 1 step") == 0);
+  CHECK(struck.find("\nright  wk: 1 step, 4 ranks, 128 elements\n") != std::string::npos);
+  CHECK(struck.find("host: 3 redistributions on 4 ranks, 260 elements checked, ") != std::string::npos);
+  // Of data that is measured each is timed.
+  CHECK(replayed({"--measure", "--repeat", "1"}).code == 0);
+  CHECK(json::parse(plans.system.files["report.json"])["redistributions"][2]["steps"].size() == 1);
+}
+
+TEST_CASE("what repeats a wrong one is wrong with it") {
+  // A step that was altered in a file would not be verified: the report of the replay is asked.
+  ReplayReport report;
+  report.backend = "host";
+  report.ranks = 4;
+  RedistributionReport wq;
+  wq.id = "wq";
+  wq.steps = 1;
+  wq.ranks = 4;
+  wq.checked = 128;
+  wq.wrong = 3;
+  wq.overruns.push_back({1, 0});
+  report.redistributions = {wq, wq};
+  report.redistributions[1].id = "wk";
+  report.redistributions[1].same_as = "wq";
+  CHECK(wrong_elements(report) == 3);
+  CHECK(checked_elements(report) == 128);
+  CHECK(!all_right(report));
+  CHECK(what_is_wrong(report) == "3 of 128 elements are wrong; 1 buffer is written past its end");
+  const std::string text = to_text(report);
+  CHECK(text.find("\nWRONG  wk: the same as wq\n") != std::string::npos);
+  CHECK(text.find("written past") == text.rfind("written past"));
 }
 
 TEST_CASE("a wrong reference is bad input, a wrong figure behind a right one is wrong data") {
