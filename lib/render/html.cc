@@ -1,6 +1,7 @@
 #include "render/html.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/text.h"
 #include "json/write.h"
@@ -43,27 +44,26 @@ class PlanPage {
             "</svg>\n<h1>Communication plan</h1>\n<p>" +
             escape_html(summary_line(plan_, options_)) + "</p>\n<p>" +
             escape_html(planning_line(plan_)) + "</p>\n";
-    const std::vector<size_t> first = repeated_by(plan_, chosen_);
-    // Of each that is chosen the section that shows it: repeats share one.
-    std::vector<size_t> section(chosen_.size());
-    std::vector<size_t> sections;
-    for (size_t i = 0; i < chosen_.size(); ++i) {
-      if (first[i] == chosen_[i]) {
-        section[i] = sections.size();
-        sections.push_back(chosen_[i]);
-        continue;
-      }
-      const auto at = std::find(sections.begin(), sections.end(), first[i]);
-      section[i] = static_cast<size_t>(at - sections.begin());
-    }
+    find_sections();
     for (const PlannedBundle& bundle : plan_.bundles) add_bundle(bundle);
     choosers();
-    for (size_t i = 0; i < sections.size(); ++i) add_section(i, sections[i]);
-    table(section);
+    for (size_t i = 0; i < sections_.size(); ++i) add_section(i, chosen_[sections_[i]]);
+    table();
     return out_ + plan_page_script() + "</body>\n</html>\n";
   }
 
  private:
+  // Repeats share the section of the first that is chosen.
+  void find_sections() {
+    const std::vector<size_t> first = repeated_by(plan_, chosen_);
+    std::unordered_map<size_t, size_t> section_of;  // by redistribution
+    for (size_t i = 0; i < chosen_.size(); ++i) {
+      const auto [at, is_new] = section_of.try_emplace(first[i], sections_.size());
+      if (is_new) sections_.push_back(i);
+      section_.push_back(at->second);
+    }
+  }
+
   void add_bundle(const PlannedBundle& bundle) {
     const FrameSize size = bundle_picture_size(bundle);
     out_ +=
@@ -77,7 +77,7 @@ class PlanPage {
 
   void choosers() {
     out_ += "<p><label>Redistribution <select id=\"which\">\n";
-    for (size_t i = 0; i < chosen_.size(); ++i) {
+    for (const size_t i : sections_) {
       out_ += "<option value=\"" + std::to_string(i) + "\">" +
               escape_html(redistribution_title(plan_, plan_.redistributions[chosen_[i]])) +
               "</option>\n";
@@ -156,8 +156,9 @@ class PlanPage {
             "</div><p class=\"from\"></p></div>\n";
   }
 
-  // A row for each that is chosen, in their order; what is left out, and the total, below.
-  void table(const std::vector<size_t>& section) {
+  // A row for each that is chosen, in their order, of a repeat a short one that leads to the first;
+  // what is left out, and the total, below.
+  void table() {
     out_ +=
         "<h2>All redistributions</h2>\n<p><label>Search <input type=\"search\" id=\"find\"></label></p>\n"
         "<div class=\"list\"><table id=\"all\">\n<thead><tr>";
@@ -168,18 +169,12 @@ class PlanPage {
     }
     out_ += "</tr></thead>\n<tbody>\n";
     for (size_t i = 0; i < chosen_.size(); ++i) {
-      const PlannedRedistribution& r = plan_.redistributions[chosen_[i]];
-      const Totals totals = weighted(r);
-      out_ += "<tr data-section=\"" + std::to_string(section[i]) + "\">";
-      words(r.request.id);
-      figure(r.request.count, with_commas(r.request.count));
-      words(tensor_text(r.request.tensor));
-      words(change_text(plan_, r));
-      figure(totals.collectives, with_commas(totals.collectives));
-      figure(totals.wire_bytes, human_bytes(totals.wire_bytes));
-      const int64_t ns = ns_of_ps(totals.predicted_ps);
-      if (options_.costs) figure(ns, human_ns(ns));
-      words(notes_text(plan_, r));
+      out_ += "<tr data-section=\"" + std::to_string(section_[i]) + "\"";
+      if (sections_[section_[i]] == i) {
+        row(plan_.redistributions[chosen_[i]]);
+      } else {
+        repeat(plan_.redistributions[chosen_[i]], sections_[section_[i]]);
+      }
       out_ += "</tr>\n";
     }
     out_ += "</tbody></table></div>\n";
@@ -190,9 +185,32 @@ class PlanPage {
               " more redistributions are in the plan</p>\n";
     }
   }
-  void words(const std::string& text) {
-    out_ += "<td data-value=\"" + escape_html(text) + "\">" + escape_html(text) + "</td>";
+  void row(const PlannedRedistribution& r) {
+    const Totals totals = weighted(r);
+    out_ += '>';
+    words(r.request.id);
+    figure(r.request.count, with_commas(r.request.count));
+    words(tensor_text(r.request.tensor));
+    words(change_text(plan_, r));
+    figure(totals.collectives, with_commas(totals.collectives));
+    figure(totals.wire_bytes, human_bytes(totals.wire_bytes));
+    const int64_t ns = ns_of_ps(totals.predicted_ps);
+    if (options_.costs) figure(ns, human_ns(ns));
+    words(notes_text(plan_, r));
   }
+  // `first`: the row of the first.
+  void repeat(const PlannedRedistribution& r, size_t first) {
+    const std::string number = std::to_string(first);
+    out_ += " data-as=\"" + number + "\">";
+    words(r.request.id);
+    figure(r.request.count, with_commas(r.request.count));
+    const std::string notes = notes_text(plan_, r);
+    out_ += std::string("<td colspan=\"") + (options_.costs ? '6' : '5') +
+            "\">the same as <a href=\"#" + number + "\">" +
+            escape_html(plan_.redistributions[chosen_[first]].request.id) + "</a>" +
+            (notes.empty() ? "" : ", " + escape_html(notes)) + "</td>";
+  }
+  void words(const std::string& text) { out_ += "<td>" + escape_html(text) + "</td>"; }
   void figure(int64_t value, const std::string& text) {
     out_ += "<td class=\"n\" data-value=\"" + std::to_string(value) + "\">" + escape_html(text) +
             "</td>";
@@ -201,6 +219,8 @@ class PlanPage {
   const Plan& plan_;
   const ShowOptions& options_;
   std::vector<size_t> chosen_;
+  std::vector<size_t> section_;   // by row the section that shows it
+  std::vector<size_t> sections_;  // by section the row of the first that it shows
   std::string out_;
 };
 

@@ -40,7 +40,9 @@ const which = one('which'), step = one('step'), at = one('at'), find = one('find
 const plans = [...document.querySelectorAll('.plan')];
 const rows = [...table.querySelectorAll('tbody tr')];
 const options = [...which.querySelectorAll('option')];
-const frames = () => [...plans[+rows[+which.value].dataset.section].querySelectorAll('.frame')];
+let chosen = 0;  // a row
+const first = row => row.dataset.as === undefined ? row : rows[+row.dataset.as];
+const frames = () => [...plans[+rows[chosen].dataset.section].querySelectorAll('.frame')];
 const shown = () => frames()[+step.value];
 
 // Who sends what to the rank in the shown step: in words, and as its arrows in the picture.
@@ -55,23 +57,34 @@ function point(rank) {
 }
 
 function draw() {
-  const chosen = +rows[+which.value].dataset.section;
-  plans.forEach((plan, i) => plan.classList.toggle('on', i === chosen));
+  const row = rows[chosen];
+  which.value = row.dataset.as === undefined ? chosen : +row.dataset.as;
+  plans.forEach((plan, i) => plan.classList.toggle('on', i === +row.dataset.section));
   const all = frames();
   step.max = Math.max(all.length - 1, 0);
   if (+step.value > +step.max) step.value = step.max;
   all.forEach((frame, i) => frame.classList.toggle('on', i === +step.value));
-  rows.forEach((row, i) => row.classList.toggle('on', i === +which.value));
+  rows.forEach((row, i) => row.classList.toggle('on', i === chosen));
   at.textContent = step.value + ' of ' + step.max;
-  const first = shown().querySelector('[data-rank]');
-  if (first) point(first.dataset.rank);
-  location.replace('#' + which.value + '.' + step.value);
+  const ranked = shown().querySelector('[data-rank]');
+  if (ranked) point(ranked.dataset.rank);
+  location.replace('#' + chosen + '.' + step.value);
 }
 
 function choose(index) {
-  which.value = index;
+  chosen = index;
   step.value = 0;
   draw();
+}
+
+// What a row has in a column; a repeat, beside its name and count, that of the first as often as it
+// happens itself.
+function value(row, column) {
+  const said = cell => cell.dataset.value ?? cell.textContent;
+  if (first(row) === row || column < 2) return said(row.children[column]);
+  const whole = first(row).children[column];
+  if (whole.dataset.value === undefined) return said(whole);
+  return String(whole.dataset.value / said(first(row).children[1]) * said(row.children[1]));
 }
 
 // Sorts by a column, numbers by their value; the same column again turns the order.
@@ -79,25 +92,30 @@ let sorted = -1, down = true;
 function sort(column) {
   down = column === sorted ? !down : true;
   sorted = column;
-  const value = row => row.children[column].dataset.value;
-  const number = rows.every(row => value(row) !== '' && !isNaN(value(row)));
-  const order = (a, b) => number ? value(b) - value(a) : value(b) < value(a) ? -1 : value(b) > value(a) ? 1 : 0;
-  const list = [...rows].sort((a, b) => down === number ? order(a, b) : order(b, a));
-  table.querySelector('tbody').append(...list);
+  const list = rows.map(row => [value(row, column), row]);
+  const number = list.every(([its]) => its !== '' && !isNaN(its));
+  const order = ([a], [b]) => number ? b - a : b < a ? -1 : b > a ? 1 : 0;
+  list.sort((a, b) => down === number ? order(a, b) : order(b, a));
+  table.querySelector('tbody').append(...list.map(([, row]) => row));
 }
 
 function search() {
   const words = find.value.toLowerCase().split(' ').filter(word => word);
-  rows.forEach((row, i) => {
-    const text = row.textContent.toLowerCase();
-    row.hidden = options[i].hidden = !words.every(word => text.includes(word));
+  rows.forEach(row => {
+    const text = (row.textContent + ' ' + first(row).textContent).toLowerCase();
+    row.hidden = !words.every(word => text.includes(word));
   });
+  options.forEach(option => { option.hidden = rows[+option.value].hidden; });
 }
 
-which.addEventListener('change', () => choose(which.value));
+which.addEventListener('change', () => choose(+which.value));
 step.addEventListener('input', draw);
 find.addEventListener('input', search);
-rows.forEach((row, i) => row.addEventListener('click', () => choose(i)));
+rows.forEach((row, i) => row.addEventListener('click', event => {
+  const leads = event.target.closest('a') !== null;  // to the first
+  choose(leads ? +row.dataset.as : i);
+  if (leads) first(row).scrollIntoView({block: 'nearest'});
+}));
 table.querySelectorAll('th button').forEach((button, i) => button.addEventListener('click', () => sort(i)));
 for (const kind of ['mouseover', 'click', 'focusin']) {
   document.addEventListener(kind, event => {
@@ -107,7 +125,7 @@ for (const kind of ['mouseover', 'click', 'focusin']) {
 }
 const hash = location.hash.slice(1).split('.');
 if (rows.length) {
-  which.value = rows[+hash[0]] ? +hash[0] : 0;
+  chosen = rows[+hash[0]] ? +hash[0] : 0;
   step.max = 1000;
   step.value = hash[1] || 0;
   draw();

@@ -12,7 +12,8 @@ namespace meshplan {
 //   .plan .frame       a section a redistribution, in it a frame a step; data-senders: JSON, by
 //                      receiver a list of [sender, box, bytes]
 //   [data-rank]        a rank of a frame
-//   #find #all         the search field and the table; rows have data-section, cells data-value
+//   #find #all         the search field and the table; rows have data-section, those of repeats
+//                      data-as: the row of the first; cells data-value where it is not their text
 [[nodiscard]] std::string plan_page_script();
 
 }  // namespace meshplan

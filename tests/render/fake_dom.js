@@ -35,6 +35,7 @@ class Element {
     for (const run of this.listeners[kind] || []) run({target});
     if (this.parent) this.parent.fire_at(kind, target);
   }
+  scrollIntoView() { this.scrolledTo = true; }
   append(...more) {
     for (const child of more) {
       child.remove();

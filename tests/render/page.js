@@ -42,9 +42,9 @@ function check() {
   const page = open(html);
   const plans = page.document.querySelectorAll('.plan'), step = page.one('#step'), which = page.one('#which');
 
-  // Repeats share a section; one frame is shown.
+  // Repeats share a section and its choice; one frame is shown.
   assert.strictEqual(plans.length, 2);
-  assert.strictEqual(page.document.querySelectorAll('option').length, 3);
+  assert.deepStrictEqual(page.document.querySelectorAll('option').map(o => o.value), ['0', '2']);
   assert.deepStrictEqual(plans.map(p => p.classList.contains('on')), [true, false]);
   assert.strictEqual(step.max, '2');
   assert.match(page.frame().querySelector('.from').textContent, /the source/);
@@ -97,6 +97,26 @@ function check() {
   assert.strictEqual(which.value, '2');
   assert.deepStrictEqual(plans.map(p => p.classList.contains('on')), [false, true]);
   assert(row('large').classList.contains('on') && !row('wq').classList.contains('on'));
+  // A repeat is a short row that leads to the first and is shown as that one is.
+  assert.strictEqual(row('wk').children.length, 3);
+  assert.strictEqual(row('wk').textContent, 'wk9the same as wq');
+  row('wk').fire('click');
+  assert.deepStrictEqual([which.value, page.location.hash], ['0', '#1.0']);
+  assert.deepStrictEqual(plans.map(p => p.classList.contains('on')), [true, false]);
+  assert(row('wk').classList.contains('on') && !row('wq').classList.contains('on'));
+  row('wk').querySelector('a').fire('click');
+  assert.deepStrictEqual([page.location.hash, row('wq').scrolledTo], ['#0.0', true]);
+  assert(row('wq').classList.contains('on') && !row('wk').classList.contains('on'));
+  assert.strictEqual(open(html, '#1.1').one('#at').textContent, '1 of 2');
+  for (const [name, order] of [['count', ['wk', 'wq', 'large']], ['wire bytes', ['large', 'wk', 'wq']]]) {
+    head('tensor').fire('click');
+    assert.strictEqual(ids().indexOf('large') % 2, 0, 'wk stands beside wq');
+    head(name).fire('click');
+    assert.deepStrictEqual(ids(), order, name);
+  }
+  page.one('#find').value = 'wk float32[8,';
+  page.one('#find').fire('input');
+  assert.deepStrictEqual(['wq', 'wk', 'large'].map(id => row(id).hidden), [true, false, true]);
   page.one('#find').value = 'LARGE float32';
   page.one('#find').fire('input');
   assert.deepStrictEqual(['wq', 'wk', 'large'].map(id => row(id).hidden), [true, true, false]);
