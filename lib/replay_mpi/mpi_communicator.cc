@@ -52,15 +52,18 @@ std::string name_before_mpi(const std::vector<int64_t>& global_ids) {
 
 class MpiCommunicator final : public Communicator {
  public:
+  // `deadline`: until when all processes are here.
   MpiCommunicator(MPI_Comm world, int process, int processes, int64_t ranks,
-                  std::vector<int64_t> global_ids)
+                  std::vector<int64_t> global_ids, Deadline deadline)
       : world_(world),
         process_(process),
         processes_(processes),
         ranks_(ranks),
         global_ids_(std::move(global_ids)),
         watchdog_(rank_text(process)) {
+    watchdog_.watch("joining the processes of this machine", deadline);
     join_neighbours(rank_text(process_));
+    watchdog_.rest();
     Watchdog::name_ranks({name_gone_neighbours, name_late_neighbours, beat});
     Watchdog::report_termination();
   }
@@ -362,32 +365,60 @@ class MpiCommunicator final : public Communicator {
   StartedCalls exchange_{world_};  // one at a time, in memory that is kept
 };
 
+// What keeps a call of the start from ending: `missing`, or a limit that is too short.
+std::string reason_of_start(const std::string& missing, std::chrono::milliseconds limit) {
+  return missing + ", or " + std::to_string(limit.count() / 1000) +
+         " s, ten times --deadline, are too short";
+}
+
+Status start_mpi(const std::vector<int64_t>& global_ids, std::chrono::milliseconds limit) {
+  Watchdog watchdog(
+      name_before_mpi(global_ids),
+      reason_of_start("a process that was started with it does not call MPI_Init", limit));
+  watchdog.watch("MPI_Init", std::chrono::steady_clock::now() + limit);
+  int provided = 0;
+  const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+  if (code != MPI_SUCCESS)
+    return environment("backend mpi: MPI initialization failed: " + error_text(code));
+  // The program may exit anywhere, but MPI must be finalized.
+  std::atexit([] {
+    int ended = 0;
+    MPI_Finalized(&ended);
+    if (ended == 0) MPI_Finalize();
+  });
+  return Done{};
+}
+
+// A communicator of all processes for meshplan alone.
+Result<MPI_Comm> copy_of_world(const std::vector<int64_t>& global_ids,
+                               std::chrono::milliseconds limit) {
+  int process = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &process);
+  Watchdog watchdog(
+      process_name(global_ids, process),
+      reason_of_start("a process that MPI_Init was done with does not call MPI_Comm_dup, "
+                      "as another program or one that hangs",
+                      limit));
+  watchdog.watch("MPI_Comm_dup of all processes", std::chrono::steady_clock::now() + limit);
+  MPI_Comm comm = MPI_COMM_NULL;
+  if (auto done = mpi_good(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup"); !done)
+    return done.error();
+  return comm;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Communicator>> open_mpi(int64_t world, std::vector<int64_t> global_ids,
                                                std::chrono::milliseconds step_limit) {
+  const std::chrono::milliseconds limit = start_limit(step_limit);
   int started = 0;
   MPI_Initialized(&started);
   if (started == 0) {
-    const std::chrono::milliseconds limit = start_limit(step_limit);
-    Watchdog watchdog(name_before_mpi(global_ids),
-                      "a process that was started with it does not call MPI_Init, or " +
-                          std::to_string(limit.count() / 1000) +
-                          " s, ten times --deadline, are too short");
-    watchdog.watch("MPI_Init", std::chrono::steady_clock::now() + limit);
-    int provided = 0;
-    const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
-    if (code != MPI_SUCCESS)
-      return environment("backend mpi: MPI initialization failed: " + error_text(code));
-    // The program may exit anywhere, but MPI must be finalized.
-    std::atexit([] {
-      int ended = 0;
-      MPI_Finalized(&ended);
-      if (ended == 0) MPI_Finalize();
-    });
+    if (auto done = start_mpi(global_ids, limit); !done) return done.error();
   }
-  MPI_Comm comm = MPI_COMM_NULL;
-  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  auto world_comm = copy_of_world(global_ids, limit);
+  if (!world_comm) return world_comm.error();
+  MPI_Comm comm = *world_comm;
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   int process = 0;
   int processes = 1;
@@ -400,7 +431,8 @@ Result<std::unique_ptr<Communicator>> open_mpi(int64_t world, std::vector<int64_
                        " meshplan run PLAN --backend mpi");
   }
   return std::unique_ptr<Communicator>(
-      std::make_unique<MpiCommunicator>(comm, process, processes, world, std::move(global_ids)));
+      std::make_unique<MpiCommunicator>(comm, process, processes, world, std::move(global_ids),
+                                        std::chrono::steady_clock::now() + limit));
 }
 
 }  // namespace meshplan

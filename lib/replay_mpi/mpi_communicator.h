@@ -14,7 +14,8 @@
 namespace meshplan {
 
 // Initializes MPI (once per program) and returns the world communicator. A process that waits
-// longer for the others to start than ten times the limit of a step, or 20 s, says so and ends.
+// longer for the others to start than ten times the limit of a step, or 20 s, says so and ends; for
+// each call of the start anew.
 [[nodiscard]] Result<std::unique_ptr<Communicator>> open_mpi(int64_t world,
                                                              std::vector<int64_t> global_ids,
                                                              std::chrono::milliseconds step_limit);
