@@ -1,7 +1,8 @@
 #include "verify/unmerged_runs.h"
 
 #include <algorithm>
-#include <functional>
+#include <span>
+#include <utility>
 
 #include "base/int_math.h"
 #include "verify/figures.h"
