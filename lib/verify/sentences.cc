@@ -61,6 +61,7 @@ std::string counted_noun(int64_t n, const std::string& noun) {
 
 Problem check_reason(const PlannedRedistribution& redistribution, const Step& step,
                      std::span<const std::string> dim_names, std::span<const int64_t> mesh_shape) {
+  if (std::none_of(step.why.begin(), step.why.end(), is_digit)) return std::nullopt;
   std::vector<std::string> names;
   for (const SubAxis& sub_axis : step.mesh_dims)
     names.push_back(to_text(sub_axis, dim_names, mesh_shape));

@@ -70,9 +70,8 @@ std::vector<std::string> names_of_run(const UnmergedRun& run, const Warning& war
   return names;
 }
 
-// What the message leaves out of what its warning says, or says besides in numbers. `run`: that it
-// is about, under PyTorch's rules.
-Problem check_message(const Warning& warning, const UnmergedRun* run) {
+// What the message leaves out of what its warning says.
+Problem check_message(const Warning& warning) {
   const auto lacks = [&](const std::string& text) {
     return warning.message.find(text) == std::string::npos;
   };
@@ -84,6 +83,12 @@ Problem check_message(const Warning& warning, const UnmergedRun* run) {
     return "its message does not say that it is about " + std::string(to_text(warning.collective)) +
            " over them";
   if (lacks(warning.fix_name)) return "its message does not name the fix " + warning.fix_name;
+  return std::nullopt;
+}
+
+// What the message says besides in numbers. `run`: that it is about, under PyTorch's rules.
+Problem check_numbers_told(const Warning& warning, const UnmergedRun* run) {
+  const std::string saved = "saves " + human_ns(warning.saves_ns);
   const std::string operations = std::to_string(warning.operations);
   std::vector<std::string> said{
       saved, "over " + join(warning.dims, ", "), operations + " " + to_text(warning.collective),
@@ -218,7 +223,11 @@ Problem check_savings(const Plan& plan, const PlannedRedistribution& redistribut
     if (by_torch) runs = runs_of(plan, redistribution, warning);
     Problem problem = savings.check(warning);
     if (!problem && by_torch) problem = check_runs(warning, runs);
-    if (!problem) problem = check_message(warning, by_torch ? runs.data() : nullptr);
+    if (!problem) problem = check_message(warning);
+    // Where rules merge parts of runs the steps do not tell what the runs were.
+    const bool searched = redistribution.planner == PlannerKind::optimal;
+    if (!problem && (by_torch || searched))
+      problem = check_numbers_told(warning, by_torch ? runs.data() : nullptr);
     if (!problem) problem = check_operations(redistribution, warning);
     if (problem) return name + ": " + *problem;
   }
