@@ -110,13 +110,15 @@ std::string bundle_text(const BundleReport& b) {
   return out;
 }
 
-// ", 3 of them different,": where some repeat others.
-std::string different_text(const ReplayReport& report) {
+// "; 2 repeat others, replayed with them": nothing where none do.
+std::string repeats_text(const ReplayReport& report) {
   const auto repeats =
       std::count_if(report.redistributions.begin(), report.redistributions.end(),
                     [](const RedistributionReport& r) { return !r.same_as.empty(); });
   if (repeats == 0) return {};
-  return ", " + with_commas(std::ssize(report.redistributions) - repeats) + " of them different,";
+  return "; " + with_commas(repeats) +
+         (repeats == 1 ? " repeats another, replayed with it"
+                       : " repeat others, replayed with them");
 }
 
 // "processes 0-7 on host-a": one line for consecutive processes on the same host.
@@ -215,10 +217,10 @@ std::string to_text(const ReplayReport& report) {
   if (!report.bundles.empty()) out += numbered(report.bundles.size(), "bundle");
   if (!report.bundles.empty() && !report.redistributions.empty()) out += " and ";
   if (report.bundles.empty() || !report.redistributions.empty())
-    out += numbered(report.redistributions.size(), "redistribution") + different_text(report);
+    out += numbered(report.redistributions.size(), "redistribution");
   out += " on " + std::to_string(report.ranks) + " ranks, " +
          with_commas(checked_elements(report)) + " elements checked, " +
-         with_commas(wrong_elements(report)) + " wrong\n";
+         with_commas(wrong_elements(report)) + " wrong" + repeats_text(report) + "\n";
   return out;
 }
 
