@@ -393,8 +393,8 @@ class Ways {
     return least;
   }
   // Each state of a plan of use is settled, with no more left than in that plan: the last one where
-  // that is not so would have been offered the plan's way by the one behind it, or that one is still
-  // to be settled and takes no more than most_ps_.
+  // that is not so would have been offered the plan's way by the one behind it, or that one is
+  // still to be settled though a plan by way of it takes no more than most_ps_.
   void raise() {
     for (size_t i = 0; i < states_.size(); ++i)
       raise(i, ways_[i].settled ? ways_[i].left : most_left(i));
