@@ -11,6 +11,7 @@
 
 #include "replay/executor.h"
 #include "replay/prepared_step.h"
+#include "replay/shrink.h"
 #include "transfer/held_boxes.h"
 #include "transfer/step_transfers.h"
 
@@ -73,6 +74,10 @@ struct RedistributionRun::Inside {
   // All that needs no steps: data, sizes, local ranks.
   [[nodiscard]] static std::unique_ptr<Inside> begin(const Question& question);
   Status make_all_held_boxes();
+  Status choose_shape(const std::vector<StateOnMesh>& states,
+                      const std::vector<const Mesh*>& meshes, double factor);
+  // Whether the exchanges in shifts have as many stages as their chunks are planned for.
+  Status stages_fit() const;
   Status prepare_steps();
   Status fill_source();
   Status check_state(size_t state, int64_t step, RedistributionReport& report) const;

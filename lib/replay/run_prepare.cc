@@ -81,11 +81,8 @@ std::string text_of(const std::vector<int64_t>& values) {
   return out;
 }
 
-// The shape as planned, or a smaller equivalent one. `bytes`: over all ranks and states, per
-// element of the tensor.
-std::vector<int64_t> shape_to_replay(const std::vector<int64_t>& shape,
-                                     const std::vector<StateOnMesh>& states, double bytes,
-                                     const ReplayOptions& options) {
+// Each pair of mesh and shards once.
+std::vector<StateOnMesh> distinct_of(const std::vector<StateOnMesh>& states) {
   std::vector<StateOnMesh> distinct;
   for (const StateOnMesh& s : states) {
     const bool known = std::any_of(distinct.begin(), distinct.end(), [&](const StateOnMesh& o) {
@@ -93,12 +90,25 @@ std::vector<int64_t> shape_to_replay(const std::vector<int64_t>& shape,
     });
     if (!known) distinct.push_back(s);
   }
-  if (options.shrink) return shrink_shape(shape, distinct, 1);
+  return distinct;
+}
+
+// So many elements that a shape has to replay, at most. `bytes`: over all ranks and states, per
+// element of the tensor.
+int64_t most_elements(const std::vector<int64_t>& shape, double bytes,
+                      const ReplayOptions& options) {
+  if (options.shrink) return 1;
   double total = bytes;
   for (int64_t extent : shape) total *= static_cast<double>(extent);
   const auto limit = static_cast<double>(options.shrink_above_bytes);
-  if (options.full_size || total <= limit) return shape;
-  return shrink_shape(shape, distinct, static_cast<int64_t>(limit / bytes));
+  if (options.full_size || total <= limit) return INT64_MAX;
+  return static_cast<int64_t>(limit / bytes);
+}
+
+int64_t elements_of(const std::vector<int64_t>& shape) {
+  int64_t n = 1;
+  for (int64_t extent : shape) n = saturating_mul(n, extent);
+  return n;
 }
 
 }  // namespace
@@ -145,17 +155,46 @@ Status RedistributionRun::Inside::make_all_held_boxes() {
     for (const SubAxis& a : shard_sub_axes(*states[i])) shards *= static_cast<double>(a.size);
     factor += static_cast<double>(copies) * static_cast<double>(mesh_size(*meshes[i])) / shards;
   }
-  shape = shape_to_replay(request.tensor.shape, on_meshes, factor * static_cast<double>(size),
-                          *q.options);
-  shrunk = shape != request.tensor.shape;
-  for (size_t i = 0; i < states.size(); ++i)
-    held_boxes.push_back(make_held_boxes(*meshes[i], *states[i], shape, copies, *q.ranks));
+  if (auto done = choose_shape(on_meshes, meshes, factor); !done) return done;
   for (const HeldBoxes& at : held_boxes) {
     std::vector<size_t> slots;
     for (size_t s = 0; s < at.ranks.size(); ++s) {
       if (local_number[at.ranks[s]] >= 0) slots.push_back(s);
     }
     local_slots.push_back(std::move(slots));
+  }
+  return Done{};
+}
+
+// The boxes at the shape as planned, or at a smaller one that moves the same pieces. Into how many
+// stages an exchange in shifts is cut follows from sizes too: where the small shape has another
+// number of them than the chunks were planned for, it is too small.
+Status RedistributionRun::Inside::choose_shape(const std::vector<StateOnMesh>& states,
+                                               const std::vector<const Mesh*>& meshes,
+                                               double factor) {
+  const std::vector<int64_t>& planned = r->request.tensor.shape;
+  const bool crosses = r->request.src_mesh != r->request.dst_mesh;
+  const int64_t copies = crosses ? 1 : mesh_copies(*meshes.front());
+  const std::vector<StateOnMesh> distinct = distinct_of(states);
+  const int64_t first = most_elements(planned, factor * static_cast<double>(size), *q.options);
+  for (int64_t most = first;; most = saturating_mul(4, std::max(most, elements_of(shape)))) {
+    shape = shrink_shape(planned, distinct, most);
+    shrunk = shape != planned;
+    held_boxes.clear();
+    for (size_t i = 0; i < states.size(); ++i)
+      held_boxes.push_back(make_held_boxes(*meshes[i], *states[i].state, shape, copies, *q.ranks));
+    if (!shrunk && most == first) return Done{};  // nothing was smaller
+    const Status fit = stages_fit();
+    if (fit || !shrunk) return fit;
+  }
+}
+
+Status RedistributionRun::Inside::stages_fit() const {
+  for (size_t i = 0; i < r->steps.size(); ++i) {
+    if (r->steps[i].at_once == 0) continue;
+    const auto made = make_transfers({&held_boxes[i], &held_boxes[i + 1], &r->steps[i], q.ranks,
+                                      &q.plan->topology, place_of(*r, i)});
+    if (!made) return made.error();
   }
   return Done{};
 }

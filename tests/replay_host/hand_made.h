@@ -23,6 +23,7 @@ struct HandStep {
   bool fetched_by_all = false;
   int64_t laps = 1;
   int64_t far_64ths = 0;
+  int64_t at_once = 0;
 };
 
 // A plan of one redistribution on `mesh` (the first mesh of `table`, or the one called so).
@@ -76,6 +77,7 @@ inline Plan make_plan(const HandPlan& hand) {
     step.fetched_by_all = h.fetched_by_all;
     step.laps = h.laps;
     step.far_64ths = h.far_64ths;
+    step.at_once = h.at_once;
     r.steps.push_back(step);
   }
   r.dst = r.steps.empty() ? r.request.src : r.steps.back().state;

@@ -324,6 +324,34 @@ TEST_CASE("big tensors shrink by themselves and small ones on request") {
   CHECK(replay_right(make_plan(hand), options).redistributions[0].replay_shape == std::vector<int64_t>{16, 16, 1});
 }
 
+// Parts of a third of the small shape's few rows lie with other holders than those of the large one: 4 stages, which do not divide 6.
+TEST_CASE("an exchange in shifts is replayed at a small shape with as many stages as planned") {
+  HandPlan hand;
+  REQUIRE(add_root(hand.table, "train", 4, {}, {{"dp", 2}, {"tp", 2}}).ok());
+  REQUIRE(add_root(hand.table, "serve", 4, {6, 4, 7, 5}, {{"serve", 4}}).ok());
+  hand.src_mesh = "train";
+  hand.dst_mesh = "serve";
+  hand.host_ranks = 4;
+  hand.tensor = {{3, 65536, 4099}, DType::bfloat16};
+  hand.src = "S(1)S(2)";
+  HandStep exchange{Op::exchange, {"serve"}, "S(0)"};
+  exchange.mesh = "serve";
+  exchange.phases = 2;
+  exchange.fetched_by_all = true;
+  exchange.chunks = 6;
+  exchange.at_once = 1;
+  hand.steps = {exchange};
+  ReplayOptions options;
+  options.shrink = true;
+  const ReplayReport report = replay_right(make_plan(hand), options);
+  CHECK(report.redistributions[0].shrunk);
+  // Chunks that no shape's stages divide are told as they are at the planned one.
+  hand.steps[0].chunks = 7;
+  const auto refused = replay_on_host(make_plan(hand), options);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().message.find("7 chunks, 1 at once, of 3 stages") != std::string::npos);
+}
+
 TEST_CASE("only the ids that are asked for run, and unknown ones are named") {
   HandPlan hand;
   hand.table = one_mesh({{"a", 2}});
