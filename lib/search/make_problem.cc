@@ -141,15 +141,16 @@ class ProblemMaker {
   }
 
   // Tensor dims that take part: those that either end shards, then the widest others up to the room
-  // there is. Next to a crossing one of extent 1, too, where all that is parked lies on one rank:
-  // the other mesh may start or end with that.
+  // there is. One of extent 1, too, where all that is parked lies on one rank: next to a crossing,
+  // as the other mesh may start or end with that, and where cuts are uneven, as few ranks that hold
+  // much may do better through one of their unit. Where all is cut evenly, as many hold the same.
   bool find_dims() {
     const std::vector<int64_t>& shape = request_.tensor.shape;
     const auto rank = static_cast<int32_t>(shape.size());
     std::vector<int32_t> order;
     std::vector<int32_t> idle;
     std::optional<int32_t> of_one;
-    bool has_one = !crosses_;
+    bool has_one = false;
     for (int32_t d = 0; d < rank; ++d) {
       const auto at = static_cast<size_t>(d);
       if (!request_.src.shards[at].empty() || !target_.shards[at].empty()) {
@@ -162,7 +163,8 @@ class ProblemMaker {
       }
     }
     if (order.size() > max_search_dims) return false;
-    if (of_one && !has_one) idle.push_back(*of_one);
+    if (of_one && !has_one && (crosses_ || !all_cut_evenly(order) || !all_cut_evenly(idle)))
+      idle.push_back(*of_one);
     if (idle.size() > 1) {
       std::stable_sort(idle.begin(), idle.end(), [&](int32_t a, int32_t b) {
         return shape[static_cast<size_t>(a)] > shape[static_cast<size_t>(b)];
@@ -196,6 +198,14 @@ class ProblemMaker {
     if (scalar_) p_.dims = 1;  // a list that stays empty
     if (scalar_) p_.tensor_dim[0] = -1;
     return true;
+  }
+
+  // Whether every order of sub-axes cuts these tensor dims evenly.
+  [[nodiscard]] bool all_cut_evenly(const std::vector<int32_t>& dims) const {
+    const int64_t divisor = even_divisor();
+    return std::all_of(dims.begin(), dims.end(), [&](int32_t d) {
+      return request_.tensor.shape[static_cast<size_t>(d)] % divisor == 0;
+    });
   }
 
   SearchState spread_of(const State& state, std::array<ReduceOp, max_sub_axes>& ops) {

@@ -130,7 +130,8 @@ void Search::raise_rests() {
   const int64_t unused = options_.work_budget - (p_.work - work_before_);
   q.most_work = std::min(options_.work_budget / 100 * rests_percent, unused / 100 * unused_percent);
   const Raised raised = raise_left(q, work_.left);
-  least_.ps = std::max(least_.ps, raised.least_ps - most_joining_ps(p_));
+  // Where dims or parts were left out, a plan by way of those may take less than one that is left.
+  if (p_.shortcuts.none()) least_.ps = std::max(least_.ps, raised.least_ps - most_joining_ps(p_));
   take_way(raised.way);
   for (const LeftState& state : work_.left) {
     SearchNode& n = node(table_.intern(state.at));

@@ -110,4 +110,35 @@ TEST_CASE("with more parts of mesh dims than a search holds they stay whole, and
   CHECK(planned.totals.predicted_ps > 0);
 }
 
+namespace {
+
+// 96 ranks on hosts of 8: three rows go from one tensor dim to another.
+PlannedRedistribution three_rows_moved(const std::vector<int64_t>& shape, size_t from, size_t to) {
+  const MeshTable meshes = meshes_of_sizes({96});
+  Request request;
+  request.id = "x";
+  request.tensor = {shape, DType::float64};
+  request.src.shards.resize(shape.size());
+  request.dst.shards.resize(shape.size());
+  request.src.shards[from] = {{0, 1, 96}};
+  request.dst.shards[to] = {{0, 1, 96}};
+  PlanOptions options;
+  options.groups = GroupPolicy::any;
+  const PlanOutcome outcome = plan_requests(meshes, h100(), {request}, options, "");
+  REQUIRE(outcome.failures.empty());
+  return outcome.plan.redistributions.front();
+}
+
+}  // namespace
+
+TEST_CASE("uneven shards rest on a tensor dim of extent 1 that neither end shards where that takes less") {
+  const PlannedRedistribution planned = three_rows_moved({64, 1, 3, 4'096}, 2, 0);
+  CHECK(planned.trace == "S(2)->{S(2):12,S(0):8}->{S(0):12,S(1):8}->S(0)");
+  CHECK(planned.proven_gap_ps == 0);
+  // A fifth tensor dim finds no room: nothing is proven of it, also where what is left was raised on the way.
+  const PlannedRedistribution fifth = three_rows_moved({64, 1, 64, 3, 64}, 3, 0);
+  CHECK(fifth.totals.predicted_ps - fifth.proven_gap_ps <= planned.totals.predicted_ps);
+  CHECK(fifth.shortcuts.has(Shortcut::parking_dims));
+}
+
 }  // namespace meshplan
