@@ -140,6 +140,9 @@ Result<std::vector<int64_t>> checked_ranks(std::vector<int64_t> ranks, int64_t w
   for (size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i] < 0)
       return bad_input(place + " lists rank " + std::to_string(ranks[i]) + "; ranks are 0 or more");
+    if (ranks[i] > last_rank)
+      return bad_input(place + " lists rank " + std::to_string(ranks[i]) + "; ranks are " +
+                       std::to_string(last_rank) + " at most");
     if (i > 0 && ranks[i] <= ranks[i - 1]) ascending = false;
     if (ranks[i] != static_cast<int64_t>(i)) identity = false;
   }

@@ -23,6 +23,10 @@
 
 namespace meshplan {
 
+// The largest global id: that of the outermost unit of a topology, which holds every rank, counts
+// as many below INT64_MAX.
+constexpr int64_t last_rank = INT64_MAX - 1;
+
 // The rank map of a world. Empty `ranks`: position i is global rank i.
 struct Universe {
   int64_t world = 1;           // number of positions

@@ -17,6 +17,9 @@ void read_ranks(const Value& value, Universe& universe) {
   }
   std::vector<int64_t> sorted = universe.ranks;
   std::sort(sorted.begin(), sorted.end());
+  if (sorted.back() > last_rank) {
+    value.fail("rank " + std::to_string(sorted.back()) + " is above " + std::to_string(last_rank));
+  }
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice != sorted.end()) value.fail("rank " + std::to_string(*twice) + " is listed twice");
 }

@@ -26,7 +26,7 @@ std::optional<std::pair<int64_t, int64_t>> read_run(Reader& reader, uint32_t ind
   }
   const auto first = parse_int(text->substr(0, dash));
   const auto last = parse_int(text->substr(dash + 1));
-  if (!first || !last || *first < 0 || *last < *first) {
+  if (!first || !last || *first < 0 || *last < *first || *last > last_rank) {
     reader.error("E0206", index, quote(*text) + " is not a run of ranks",
                  {"write the first and the last, ascending: \"8-15\"", {}, 0, {}});
     return std::nullopt;
@@ -45,7 +45,7 @@ bool add_ranks(Reader& reader, uint32_t entry, ListedRanks& list) {
   std::optional<std::pair<int64_t, int64_t>> run;
   if (reader.node(entry).kind == JsonKind::string) {
     run = read_run(reader, entry);
-  } else if (const auto rank = reader.integer(entry, "a rank", 0)) {
+  } else if (const auto rank = reader.integer(entry, "a rank", 0, last_rank)) {
     run = {*rank, *rank};
   }
   if (!run) return true;

@@ -23,6 +23,8 @@ TEST_CASE("roots") {
   CHECK(message(add_root(table, "root", 4, {0, 1, 2}, {})) == "mesh \"root\" lists 3 ranks for a world of 4");
   CHECK(message(add_root(table, "root", 4, {0, 1, 1, 2}, {})) == "mesh \"root\" lists rank 1 twice");
   CHECK(message(add_root(table, "root", 4, {0, 1, -1, 2}, {})) == "mesh \"root\" lists rank -1; ranks are 0 or more");
+  CHECK(message(add_root(table, "root", 2, {0, INT64_MAX}, {})) ==
+        "mesh \"root\" lists rank 9223372036854775807; ranks are 9223372036854775806 at most");
   // PyTorch rounds such worlds up, to ranks that do not exist.
   CHECK(message(add_root(table, "root", 10, {}, {{"a", 4}, {"b", 3}})) ==
         "the dims of mesh \"root\" multiply to 12; its world has 10 ranks");
