@@ -196,6 +196,23 @@ AuditFinding read_finding(const Value& value) {
   return finding;
 }
 
+// Data leaves the source's mesh once, by an exchange, and is on the target's from then on: who
+// reads a step knows its mesh dims by that.
+void check_crossing(const Value& steps, const PlannedRedistribution& r, const MeshTable& meshes) {
+  size_t on = r.request.src_mesh;
+  size_t number = 0;
+  steps.each([&](const Value& value) {
+    const Step& step = r.steps[number++];
+    const size_t next = step.mesh.empty() ? r.request.src_mesh : *find_mesh(meshes, step.mesh);
+    if (next == on) return;
+    const std::string way = std::string(to_text(step.op)) + " from mesh \"" +
+                            meshes.meshes[on].name + "\" to \"" + meshes.meshes[next].name + "\"";
+    if (on != r.request.src_mesh) value.fail(way + ": data that has crossed does not go back");
+    if (step.op != Op::exchange) value.fail(way + ": only an exchange crosses meshes");
+    on = next;
+  });
+}
+
 }  // namespace
 
 std::vector<Note> read_notes(const Value& value) {
@@ -250,6 +267,7 @@ PlannedRedistribution read_redistribution(const Value& value, const MeshTable& m
   }
   value.at("steps").each(
       [&](const Value& step) { r.steps.push_back(read_step(step, request, meshes, names)); });
+  check_crossing(value.at("steps"), r, meshes);
   value.at("reductions").each([&](const Value& note) {
     r.reductions.push_back(
         {note.at("dims").texts(), note.at("collectives").integer(0), note.at("nesting").text()});

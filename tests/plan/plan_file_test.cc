@@ -1,6 +1,7 @@
 // Law: reading a plan file and writing it again gives the same bytes, and any bytes give a plan or an error.
 #include <doctest/doctest.h>
 
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -277,6 +278,22 @@ TEST_CASE("keys may stand in any order") {
     other["mesh"] = document["mesh"];
     CHECK(message_of(other.dump()) == "/redistributions: expected a list");
   }
+}
+
+TEST_CASE("data goes from mesh to mesh once, by an exchange") {
+  std::ifstream file(std::string(MESHPLAN_TESTDATA) + "/plans/train-8-serve-8.plan.json");
+  const json plan = json::parse(file);
+  const auto refused = [&](const std::function<void(json&)>& change) {
+    json other = plan;
+    change(other["redistributions"][2]["steps"]);
+    return message_of(other.dump());
+  };
+  CHECK(refused([](json& steps) { CHECK(steps.size() == 3); }).empty());
+  // Whose mesh dims were taken for those of the other mesh, also where that has fewer.
+  CHECK(refused([](json& steps) { steps.erase(1); }) ==
+        "/redistributions/2/steps/1: all_gather from mesh \"serve\" to \"train\": only an exchange crosses meshes");
+  CHECK(refused([](json& steps) { steps.push_back(steps[0]); }) ==
+        "/redistributions/2/steps/3: reduce_scatter from mesh \"train\" to \"serve\": data that has crossed does not go back");
 }
 
 TEST_CASE("what a plan cannot be is refused with its place") {
