@@ -24,8 +24,10 @@ void keep_freed_memory() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A reader that goes away is seen where the write fails, not by a signal.
+  // A reader that goes away, or a file that grows beyond its limit, is seen where the write fails,
+  // not by a signal.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   std::ios::sync_with_stdio(false);
   keep_freed_memory();
   meshplan::RealSystem system;

@@ -267,6 +267,13 @@ Status check_inputs(const Arguments& arguments, const CommandDescription& comman
   if (arguments.inputs.size() > most)
     return bad_input("meshplan " + command.name + " takes no further argument \"" +
                      arguments.inputs[most] + "\"" + usage);
+  const auto is_empty = [](const std::string& word) { return word.empty(); };
+  if (std::any_of(arguments.inputs.begin(), arguments.inputs.end(), is_empty) ||
+      std::any_of(arguments.ran.begin(), arguments.ran.end(), is_empty)) {
+    return bad_input("meshplan " + command.name +
+                     ": a name is empty, such as that of a shell's variable that was never set" +
+                     usage);
+  }
   return Done{};
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 #include "base/text.h"
 #include "base/utf8.h"
@@ -32,11 +33,16 @@ Result<std::string> Context::read_input(const std::string& path) {
   if (path != "-") return system.read_file(path);
   std::string text;
   std::array<char, 65536> buffer;
+  errno = 0;
   while (text.size() <= max_input_bytes && in) {
     in.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
     text.append(buffer.data(), static_cast<size_t>(in.gcount()));
   }
-  if (in.bad()) return bad_input("cannot read stdin");
+  if (in.bad()) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing else runs yet
+    const std::string why = errno != 0 ? std::string(": ") + std::strerror(errno) : "";
+    return bad_input("cannot read stdin" + why);
+  }
   if (text.size() > max_input_bytes) {
     return bad_input("cannot read stdin: larger than the limit of " + human_bytes(max_input_bytes));
   }

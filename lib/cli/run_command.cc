@@ -8,6 +8,7 @@
 #include "diag/outcome_codes.h"
 #include "measure/measure.h"
 #include "replay/executor.h"
+#include "replay_host/launch.h"
 #include "replay_host/open_backend.h"
 #include "verify/verify.h"
 
@@ -174,6 +175,11 @@ int launch(Context& context, const std::string& path, const Arguments& arguments
         path,
         bad_input(
             "--launch starts the ranks of the mpi and nccl backends; the host backend plays all ranks in one process"));
+  }
+  if (arguments.launch > most_launched) {
+    return context.fail(path, bad_input("--launch " + std::to_string(arguments.launch) +
+                                        ": expected 1 to " + std::to_string(most_launched) +
+                                        " ranks; start more with a launcher, without --launch"));
   }
   if (const auto refused = refuse_too_few(context, path, arguments)) return *refused;
   std::vector<std::string> command = {context.system.own_path()};

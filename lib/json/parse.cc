@@ -79,8 +79,11 @@ class DocumentBuilder {
   bool parse_error(size_t position, const std::string& /*token*/, const json::exception& error) {
     const std::string what = error.what();
     const size_t reason = what.rfind("; ");
-    return refuse(reason == std::string::npos ? "invalid JSON" : what.substr(reason + 2),
-                  position == 0 ? 0 : position - 1);
+    constexpr int number_overflow = 406;  // which has no reason behind a semicolon
+    const std::string problem = error.id == number_overflow   ? "a number that is too large"
+                                : reason == std::string::npos ? "invalid JSON"
+                                                              : what.substr(reason + 2);
+    return refuse(problem, position == 0 ? 0 : position - 1);
   }
 
   std::variant<JsonDocument, JsonRefusal> result(bool accepted) {

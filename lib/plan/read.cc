@@ -24,12 +24,12 @@ void check_schema(const Value& root) {
   if (name.substr(0, 14) == "meshplan/spec/")
     schema.fail("this is a spec; plan it first: meshplan plan SPEC -o PLAN");
   if (name.substr(0, family.size()) != family)
-    schema.fail("\"" + name + "\" is not a plan; expected \"meshplan/plan/1\"");
+    schema.fail("\"" + printable(name) + "\" is not a plan; expected \"meshplan/plan/1\"");
   const std::string version = name.substr(family.size());
   const std::string major = version.substr(0, version.find('.'));
   if (major != "1") {
-    schema.fail("\"" + name + "\" needs a meshplan that reads plans of version " + major +
-                "; this one reads version 1");
+    schema.fail("\"" + printable(name) + "\" needs a meshplan that reads plans of version " +
+                printable(major) + "; this one reads version 1");
   }
 }
 

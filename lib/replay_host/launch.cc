@@ -80,8 +80,10 @@ bool is_ours(int code) { return code == 0 || (code >= 1 && code <= 5) || code ==
 
 Result<int> launch_ranks(const std::vector<std::string>& command, int64_t ranks,
                          std::ostream& messages, std::chrono::milliseconds grace) {
-  if (ranks < 1 || ranks > 4096)
-    return bad_input("--launch " + std::to_string(ranks) + ": expected 1 to 4096 ranks");
+  if (ranks < 1 || ranks > most_launched) {
+    return bad_input("--launch " + std::to_string(ranks) + ": expected 1 to " +
+                     std::to_string(most_launched) + " ranks");
+  }
   const auto port = free_port();
   if (!port)
     return environment("--launch: no free port on 127.0.0.1 for the rendezvous of the ranks");

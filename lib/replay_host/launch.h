@@ -18,6 +18,9 @@
 
 namespace meshplan {
 
+// As many ranks as one machine starts.
+constexpr int64_t most_launched = 4096;
+
 // `command`: program and arguments. Returns the exit code: 0, that of the first failed rank if it
 // is one of meshplan's, else 5. Writes one line per rank that failed or hung to `messages`.
 [[nodiscard]] Result<int> launch_ranks(const std::vector<std::string>& command, int64_t ranks,

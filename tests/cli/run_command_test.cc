@@ -80,6 +80,16 @@ TEST_CASE("--launch starts the same command without itself, by mpirun or from he
   CHECK(run(system, {"run", "p.json", "--launch", "2"}).code == 2);
 }
 
+TEST_CASE("--launch with more processes than a machine starts is refused before any does") {
+  FakeSystem system;
+  write_plan_of_4(system);
+  for (const char* backend : {"mpi", "nccl"}) {
+    const auto many = run(system, {"run", "p.json", "--launch", "99999999999", "--backend", backend});
+    CHECK(many.code == 2);
+    CHECK_MESSAGE(many.err.find("--launch 99999999999: expected 1 to 4096 ranks") != std::string::npos, many.err);
+  }
+}
+
 TEST_CASE("--launch with fewer ranks than the plan has is refused with both numbers before any starts") {
   FakeSystem system;
   write_plan_of_4(system);

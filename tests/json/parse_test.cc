@@ -47,6 +47,11 @@ bool has_repeated_keys(const std::string& text) {
   return repeated;
 }
 
+TEST_CASE("a number that no double holds is told as one") {
+  CHECK(refusal("[1, 1e400]") == "a number that is too large at 8");
+  CHECK(refusal("[1, 1e308]").empty());
+}
+
 // Checks a text against nlohmann and against the scanner; whether it is accepted.
 bool check_laws(const std::string& text) {
   INFO(text);
