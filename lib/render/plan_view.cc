@@ -41,11 +41,11 @@ StepQuestion step_question(const Plan& plan, const PlannedRedistribution& r, siz
 int64_t step_ranks(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
   if (is_local(step.op)) return 1;
   if (row_of(step.op).scope == OpScope::mesh) {
-    // An exchange runs on the whole mesh; between meshes on the ranks of either.
-    const int64_t after = mesh_size(mesh_after(plan, r, step));
-    return lands_on_dst(plan, r, step)
-               ? std::max(after, mesh_size(plan.meshes.meshes[r.request.src_mesh]))
-               : after;
+    // An exchange runs on the whole mesh; between meshes of several universes on all of both, 8 and
+    // 8 ranks on 16; on its own where only mesh dims of size 1 change.
+    const auto group = std::find_if(plan.groups.begin(), plan.groups.end(),
+                                    [&](const PlanGroup& g) { return g.id == step.group; });
+    return group != plan.groups.end() ? group->size : mesh_size(mesh_after(plan, r, step));
   }
   return product_of_sizes(step.mesh_dims);
 }
