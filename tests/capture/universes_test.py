@@ -175,6 +175,8 @@ def main():
     spec = record(capture, 96, [(many, "S(0) S(1)", rest, "R S(1)"), (rest, "S(0) S(1)", turned, "S(0)")], [(many, "S(0) S(0)", "R R")])
     case.on(spec, 1, (range(64), range(64, 96)), "64 to 32")
     case.on(spec, 2, (range(64, 96), range(95, 63, -1)), "permuted")
+    named = [o["name"] for o in spec["meshes"] if o.get("world") == 32]
+    case.check(named and not any(n.startswith("world") for n in named), f"32 ranks behind 64 are not called the world: {named}")
     case.replay(spec, 96)
 
     # A part of a mesh that is not its first copy, as one end of a redistribution between meshes.

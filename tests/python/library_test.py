@@ -100,6 +100,10 @@ class LibraryTest(unittest.TestCase):
         for named in ("spec.json", pathlib.Path("spec.json")):
             with self.assertRaisesRegex(ValueError, "'spec.json' is not the text of a spec or plan"):
                 meshplan.plan(named)
+        with self.assertRaisesRegex(ValueError, "character 1 of the text is half of a surrogate pair, '.ud800'"):
+            meshplan.plan("{\ud800}")
+        with self.assertRaisesRegex(ValueError, "half of a surrogate pair"):
+            meshplan.transfers(plan, "\udfff")
         for rank in ("1", 1.0, True):
             with self.assertRaisesRegex(TypeError, "a rank is an integer"):
                 meshplan.transfers(plan, rank=rank)

@@ -101,8 +101,20 @@ def load() -> ctypes.CDLL:
 def ask(name: str, text: str, *arguments: Any) -> tuple[str, list[dict[str, Any]]]:
     """Calls a function that takes a text and more, and gives an answer: its text and the warnings.
     MeshplanError where there is none."""
-    data = text.encode()
+    data = in_utf8(text)
     return call(name, data, len(data), *arguments)
+
+
+def in_utf8(text: str) -> bytes:
+    """The text as the library takes it."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        found = text[error.start]
+        raise ValueError(
+            f"character {error.start} of the text is half of a surrogate pair, {found!r}, "
+            "which UTF-8 does not have"
+        ) from None
 
 
 def call(name: str, *arguments: Any) -> tuple[str, list[dict[str, Any]]]:

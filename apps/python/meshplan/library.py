@@ -11,7 +11,7 @@ import json
 import operator
 from typing import Any, Mapping, Optional, Union
 
-from meshplan._library import MeshplanError, ask, load
+from meshplan._library import MeshplanError, ask, in_utf8, load
 
 __all__ = [
     "MeshplanError",
@@ -44,7 +44,7 @@ def _text(document: Document) -> str:
 def _name(what: str, name: Optional[str]) -> Optional[bytes]:
     if name is not None and not isinstance(name, str):
         raise TypeError(f"{what} is a text, not {name!r}")
-    return None if name is None else name.encode()
+    return None if name is None else in_utf8(name)
 
 
 def _preset(topology: Optional[str]) -> Optional[bytes]:

@@ -23,7 +23,9 @@ class MeshWriter:
         self.ranks, self.position = ranks, {r: i for i, r in enumerate(ranks)}
         self.operations, self.flattens = [], {}
         self.tables = {}  # mesh name -> [(dim name, modes)]
-        self.root = self.free_name("world" if len(dims) == 1 else "mesh")
+        # Ranks 8 to 15 in one dim are no world.
+        flat = len(dims) == 1 and sorted(ranks) == list(range(len(ranks)))
+        self.root = self.free_name("world" if flat else "mesh")
         operation = {"name": self.root, "world": len(ranks)}
         if ranks != list(range(len(ranks))):
             operation["ranks"] = ranks
