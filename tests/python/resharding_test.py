@@ -396,6 +396,7 @@ def refusals(on):
     refused(f"w: on {ranks_world.device()} before and meta after", lambda: meshplan.reshard({"w": one}, {"w": one.to("meta")}))
     refused("5 is not a plan", lambda: meshplan.reshard([one], [empty_like(one, on["all"], [S(0), S(1)])], plan=5))
     assert str(meshplan.reshard([], [])).startswith("resharded 0 tensors")
+    assert str(meshplan.resharding.Resharded(tensors=1, rounds=1)).startswith("resharded 1 tensor in 1 round: ")
 
 
 def dying(rank):

@@ -59,10 +59,14 @@ class Resharded:
         return self.span.seconds if self.span else 0.0
 
     def __str__(self) -> str:
-        beside = f" beside {self.collectives:,} collectives" if self.collectives else ""
-        return (f"resharded {self.tensors:,} tensors in {self.rounds:,} rounds: "
-                f"{self.seconds * 1e3:,.3f} ms, {self.wire_bytes:,} bytes received in "
-                f"{self.messages:,} messages{beside}, at most {self.staging_bytes:,} bytes staged")
+        def several(number: int, what: str) -> str:
+            return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+        beside = f" beside {several(self.collectives, 'collective')}" if self.collectives else ""
+        return (f"resharded {several(self.tensors, 'tensor')} in {several(self.rounds, 'round')}: "
+                f"{self.seconds * 1e3:,.3f} ms, {several(self.wire_bytes, 'byte')} received in "
+                f"{several(self.messages, 'message')}{beside}, at most "
+                f"{several(self.staging_bytes, 'byte')} staged")
 
 
 def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
