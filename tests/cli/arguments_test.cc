@@ -40,8 +40,12 @@ TEST_CASE("every flag of every command is described, parsed and completed") {
 }
 
 TEST_CASE("an empty name, as of a variable that was never set, is told as one") {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"plan", ""}, {"check", ""}, {"check", "a.json", ""}, {"diff", "a.json", ""}, {"explain", ""}, {"compare", "p.json", "--ran", ""}}) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"plan", ""},
+                                                                                     {"check", ""},
+                                                                                     {"check", "a.json", ""},
+                                                                                     {"diff", "a.json", ""},
+                                                                                     {"explain", ""},
+                                                                                     {"compare", "p.json", "--ran", ""}}) {
     CAPTURE(words[0]);
     const auto parsed = parse_arguments(words);
     REQUIRE_FALSE(parsed.ok());
