@@ -1,5 +1,6 @@
 #include "search/coarser.h"
 
+#include <algorithm>
 #include <array>
 
 #include "search/work.h"
@@ -13,6 +14,14 @@ class IntoParts {
   IntoParts(const PlanProblem& coarse, const PlanProblem& whole) : coarse_(coarse), whole_(whole) {
     for (int i = 0; i < coarse.sub_axes; ++i)
       parts_[as_index(i)] = sub_axes_within(whole, coarse.sub_axis[as_index(i)]);
+    // Fewer tensor dims may take part, where the coarser cuts are even: one of extent 1 does not.
+    for (int d = 0; d < coarse.dims; ++d) {
+      const auto* const end = whole.tensor_dim.begin() + whole.dims;
+      const auto* const at =
+          std::find(whole.tensor_dim.begin(), end, coarse.tensor_dim[as_index(d)]);
+      MESHPLAN_CHECK(at != end, "every tensor dim of the coarser form is one of the question's");
+      dims_[as_index(d)] = static_cast<int>(at - whole.tensor_dim.begin());
+    }
   }
 
   [[nodiscard]] uint16_t mask(uint16_t joined) const {
@@ -36,7 +45,7 @@ class IntoParts {
       for (int i = joined.begin_of(d); i < joined.end_of(d); ++i) {
         // Major first, as sub-axes are numbered.
         for (unsigned left = parts_[joined.sub_axis[as_index(i)]]; left != 0; left &= left - 1)
-          append(s, whole_.dims, d, static_cast<uint8_t>(__builtin_ctz(left)));
+          append(s, whole_.dims, dims_[as_index(d)], static_cast<uint8_t>(__builtin_ctz(left)));
       }
     }
     s.pending = mask(joined.pending);
@@ -47,6 +56,7 @@ class IntoParts {
   const PlanProblem& coarse_;
   const PlanProblem& whole_;
   std::array<uint16_t, max_sub_axes> parts_{};
+  std::array<int, max_search_dims> dims_{};  // of the question, by those of the coarser form
 };
 
 }  // namespace

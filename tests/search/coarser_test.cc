@@ -47,8 +47,16 @@ PlanCost priced_again(const PlanProblem& p, const SearchState& from, const Edge&
 TEST_CASE("a plan of the coarser form is one of the whole question, at the same price") {
   int found_some = 0;
   int steps = 0;
-  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{16, 2}, {6, 16}, {12, 2}, {12, 4}}) {
-    test::SmallQuestion question(sizes, test::two_levels(8, 500), {{48, 96}, DType::bfloat16});
+  struct World {
+    std::vector<int64_t> sizes;
+    std::vector<int64_t> shape;
+    int64_t host_ranks;
+  };
+  // In the last the tensor dim of extent 1 takes part in the question, but not in its coarser form, which cuts the other evenly.
+  const std::vector<World> worlds{
+      {{16, 2}, {48, 96}, 8}, {{6, 16}, {48, 96}, 8}, {{12, 2}, {48, 96}, 8}, {{12, 4}, {48, 96}, 8}, {{2, 4}, {1, 8}, 2}};
+  for (const auto& [sizes, shape, host_ranks] : worlds) {
+    test::SmallQuestion question(sizes, test::two_levels(host_ranks, 500), {shape, DType::bfloat16});
     std::mt19937_64 random(5);
     for (int k = 0; k < 30; ++k) {
       question.request.src.shards = whole_dims(sizes, 2, random);
