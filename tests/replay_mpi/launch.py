@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`run --backend mpi --launch 8` as a new user types it: whoever they are and however few cores there are.
 
-usage: launch.py MESHPLAN
+usage: launch.py MESHPLAN [LaunchTest | StartTest]
 """
 import json
 import os
@@ -44,7 +44,7 @@ def busy_rank(token, rank):
     raise AssertionError(f"rank {rank} does not run")
 
 
-class LaunchTest(unittest.TestCase):
+class WithPlans(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -60,6 +60,8 @@ class LaunchTest(unittest.TestCase):
         self.assertEqual(run("plan", spec, "-o", plan, "-q").returncode, 0)
         return plan
 
+
+class LaunchTest(WithPlans):
     def test_eight_ranks_start_on_any_machine(self):
         done = run("run", self.plan, "--backend", "mpi", "--launch", 8)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -77,32 +79,6 @@ class LaunchTest(unittest.TestCase):
                 errors = running.communicate(timeout=60)[1]
             self.assertEqual(running.returncode, 5, errors)
             self.assertRegex(errors, rf"meshplan: rank \d: redistribution 'gather'.*: rank {hangs} did not arrive within the deadline")
-
-    def beside(self, *other):
-        """What three ranks of four say that wait at their start for another program."""
-        started = time.monotonic()
-        done = subprocess.run(["mpirun", "-n", "3", MESHPLAN, "run", str(self.make_plan(4)), "--backend", "mpi", "--deadline", "2", ":",
-                               "-n", "1", *other], env={**CLEAN, **SETTINGS}, capture_output=True, text=True, check=False, timeout=120)
-        self.assertEqual(done.returncode, 5, done.stderr)
-        self.assertLess(time.monotonic() - started, 60)
-        return done.stderr
-
-    def test_ranks_do_not_wait_for_ever_for_one_that_does_not_start(self):
-        self.assertRegex(self.beside("sleep", "100"), r"meshplan: rank \d: MPI_Init: not done within its deadline; a process that was started with "
-                                                      r"it does not call MPI_Init, or 20 s, ten times --deadline, are too short\n")
-
-    def test_nor_for_one_that_starts_mpi_and_is_another_program(self):
-        mpi = self.library_of_mpi()
-        other = f"import ctypes, time; ctypes.CDLL({mpi!r}, ctypes.RTLD_GLOBAL).MPI_Init(None, None); time.sleep(100)"
-        self.assertRegex(self.beside(sys.executable, "-c", other), r"meshplan: rank \d: MPI_Comm_dup of all processes: not done within its deadline; a "
-                                                                   r"process that MPI_Init was done with does not call MPI_Comm_dup, as another "
-                                                                   r"program or one that hangs, or 20 s, ten times --deadline, are too short\n")
-
-    def library_of_mpi(self):
-        """The one that the backend's module is linked with."""
-        module = pathlib.Path(MESHPLAN).parent / "libmeshplan_replay_mpi.so"
-        linked = subprocess.run(["ldd", str(module)], capture_output=True, text=True, check=True).stdout
-        return next(line.split()[2] for line in linked.splitlines() if re.match(r"\s*libmpi(ch)?\.so", line))
 
     def test_codes_of_the_ranks_are_handed_on(self):
         wrong = run("run", self.plan, "--backend", "mpi", "--launch", 8, "--inject", "0:3:flip")
@@ -133,6 +109,36 @@ class LaunchTest(unittest.TestCase):
             done = run("run", self.plan, "--backend", "mpi", "--launch", 8, PATH=folder)
             self.assertEqual(done.returncode, 5, done.stderr)
             self.assertIn("cannot run mpirun: No such file or directory; install an MPI", done.stderr)
+
+
+class StartTest(WithPlans):
+    """Of limits of 20 s."""
+
+    def beside(self, *other):
+        """What three ranks of four say that wait at their start for another program."""
+        started = time.monotonic()
+        done = subprocess.run(["mpirun", "-n", "3", MESHPLAN, "run", str(self.make_plan(4)), "--backend", "mpi", "--deadline", "2", ":",
+                               "-n", "1", *other], env={**CLEAN, **SETTINGS}, capture_output=True, text=True, check=False, timeout=120)
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertLess(time.monotonic() - started, 60)
+        return done.stderr
+
+    def test_ranks_do_not_wait_for_ever_for_one_that_does_not_start(self):
+        self.assertRegex(self.beside("sleep", "100"), r"meshplan: rank \d: MPI_Init: not done within its deadline; a process that was started with "
+                                                      r"it does not call MPI_Init, or 20 s, ten times --deadline, are too short\n")
+
+    def test_nor_for_one_that_starts_mpi_and_is_another_program(self):
+        mpi = self.library_of_mpi()
+        other = f"import ctypes, time; ctypes.CDLL({mpi!r}, ctypes.RTLD_GLOBAL).MPI_Init(None, None); time.sleep(100)"
+        self.assertRegex(self.beside(sys.executable, "-c", other), r"meshplan: rank \d: MPI_Comm_dup of all processes: not done within its deadline; a "
+                                                                   r"process that MPI_Init was done with does not call MPI_Comm_dup, as another "
+                                                                   r"program or one that hangs, or 20 s, ten times --deadline, are too short\n")
+
+    def library_of_mpi(self):
+        """The one that the backend's module is linked with."""
+        module = pathlib.Path(MESHPLAN).parent / "libmeshplan_replay_mpi.so"
+        linked = subprocess.run(["ldd", str(module)], capture_output=True, text=True, check=True).stdout
+        return next(line.split()[2] for line in linked.splitlines() if re.match(r"\s*libmpi(ch)?\.so", line))
 
 
 if __name__ == "__main__":
