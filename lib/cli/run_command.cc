@@ -176,11 +176,8 @@ int launch(Context& context, const std::string& path, const Arguments& arguments
         bad_input(
             "--launch starts the ranks of the mpi and nccl backends; the host backend plays all ranks in one process"));
   }
-  if (arguments.launch > most_launched) {
-    return context.fail(path, bad_input("--launch " + std::to_string(arguments.launch) +
-                                        ": expected 1 to " + std::to_string(most_launched) +
-                                        " ranks; start more with a launcher, without --launch"));
-  }
+  if (const auto allowed = may_launch(arguments.launch); !allowed)
+    return context.fail(path, allowed.error());
   if (const auto refused = refuse_too_few(context, path, arguments)) return *refused;
   std::vector<std::string> command = {context.system.own_path()};
   for (size_t i = 0; i < arguments.words.size(); ++i) {

@@ -246,22 +246,19 @@ MeasureReport untimed(const Plan& plan, const ReplayOptions& options, const Repl
   std::unordered_map<std::string_view, const PlannedRedistribution*> by_id;
   for (const PlannedRedistribution& planned : plan.redistributions)
     by_id.emplace(planned.request.id, &planned);
-  std::unordered_map<std::string_view, size_t> times_of;  // by id
+  std::unordered_map<std::string_view, int64_t> predicted_ns;  // by id
   for (const RedistributionReport& r : replay.redistributions) {
     RedistributionTimes times;
     times.replay = r;
-    times_of.emplace(r.id, report.redistributions.size());
-    if (const auto first = times_of.find(r.same_as); first != times_of.end()) {
-      const auto found = by_id.find(r.id);
-      times.count = found == by_id.end() ? 1 : found->second->request.count;
-      times.dtype = report.redistributions[first->second].dtype;
-      times.predicted_ns = report.redistributions[first->second].predicted_ns;
-    } else if (const auto found = by_id.find(r.id); found != by_id.end()) {
+    if (const auto found = by_id.find(r.id); found != by_id.end()) {
       const PlannedRedistribution& planned = *found->second;
       times.count = planned.request.count;
       times.dtype = planned.request.tensor.dtype;
-      times.steps = step_frames(plan, planned, r.replay_shape);
-      times.predicted_ns = predicted_sum(times.steps);
+      // The steps of a repeat are told under the first.
+      if (r.same_as.empty()) times.steps = step_frames(plan, planned, r.replay_shape);
+      times.predicted_ns =
+          r.same_as.empty() ? predicted_sum(times.steps) : predicted_ns.at(r.same_as);
+      predicted_ns.emplace(r.id, times.predicted_ns);
     }
     report.redistributions.push_back(std::move(times));
   }

@@ -105,12 +105,6 @@ int64_t most_elements(const std::vector<int64_t>& shape, double bytes,
   return static_cast<int64_t>(limit / bytes);
 }
 
-int64_t elements_of(const std::vector<int64_t>& shape) {
-  int64_t n = 1;
-  for (int64_t extent : shape) n = saturating_mul(n, extent);
-  return n;
-}
-
 }  // namespace
 
 std::string place_of(const PlannedRedistribution& r) {

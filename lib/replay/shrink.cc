@@ -98,6 +98,12 @@ int64_t period_of(size_t d, const std::vector<StateOnMesh>& states) {
 
 }  // namespace
 
+int64_t elements_of(const std::vector<int64_t>& shape) {
+  int64_t n = 1;
+  for (int64_t extent : shape) n = saturating_mul(n, extent);
+  return n;
+}
+
 bool same_pattern(int64_t a, int64_t b, size_t d, const std::vector<StateOnMesh>& states) {
   return pattern_of(a, d, states) == pattern_of(b, d, states);
 }
@@ -111,13 +117,8 @@ std::vector<int64_t> shrink_shape(const std::vector<int64_t>& shape,
     periods.push_back(period_of(d, states));
     patterns.push_back(pattern_of(shape[d], d, states));
   }
-  auto total = [&] {
-    int64_t n = 1;
-    for (int64_t extent : small) n = saturating_mul(n, extent);
-    return n;
-  };
   std::vector<bool> done(shape.size(), false);
-  while (total() > max_elements) {
+  while (elements_of(small) > max_elements) {
     // Halve the dim with the most remaining periods.
     size_t best = shape.size();
     for (size_t d = 0; d < shape.size(); ++d) {

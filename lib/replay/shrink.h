@@ -18,6 +18,9 @@ struct StateOnMesh {
   std::vector<int64_t> mesh_shape;
 };
 
+// Of a shape; held at 2^63 - 1.
+[[nodiscard]] int64_t elements_of(const std::vector<int64_t>& shape);
+
 // Whether extents `a` and `b` of tensor dim `d` are equivalent for all states.
 [[nodiscard]] bool same_pattern(int64_t a, int64_t b, size_t d,
                                 const std::vector<StateOnMesh>& states);

@@ -78,12 +78,16 @@ bool is_ours(int code) { return code == 0 || (code >= 1 && code <= 5) || code ==
 
 }  // namespace
 
+Status may_launch(int64_t ranks) {
+  constexpr int64_t most = 4096;
+  if (ranks >= 1 && ranks <= most) return Done{};
+  return bad_input("--launch " + std::to_string(ranks) + ": expected 1 to " + std::to_string(most) +
+                   " ranks; start more with a launcher, without --launch");
+}
+
 Result<int> launch_ranks(const std::vector<std::string>& command, int64_t ranks,
                          std::ostream& messages, std::chrono::milliseconds grace) {
-  if (ranks < 1 || ranks > most_launched) {
-    return bad_input("--launch " + std::to_string(ranks) + ": expected 1 to " +
-                     std::to_string(most_launched) + " ranks");
-  }
+  if (auto allowed = may_launch(ranks); !allowed) return allowed.error();
   const auto port = free_port();
   if (!port)
     return environment("--launch: no free port on 127.0.0.1 for the rendezvous of the ranks");

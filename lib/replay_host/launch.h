@@ -18,8 +18,8 @@
 
 namespace meshplan {
 
-// As many ranks as one machine starts.
-constexpr int64_t most_launched = 4096;
+// Whether one machine starts so many ranks; bad input where it does not.
+[[nodiscard]] Status may_launch(int64_t ranks);
 
 // `command`: program and arguments. Returns the exit code: 0, that of the first failed rank if it
 // is one of meshplan's, else 5. Writes one line per rank that failed or hung to `messages`.

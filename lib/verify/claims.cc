@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "base/int_math.h"
-#include "tensor/box.h"
+#include "tensor/largest_elements.h"
 #include "verify/bundle.h"
 #include "verify/figures.h"
 #include "verify/recount.h"
@@ -87,27 +87,19 @@ std::optional<WrongFigure> check_figures(const Plan& plan,
 
 namespace {
 
-// Bytes of the largest box of a state on its mesh.
-int64_t box_bytes(const Plan& plan, size_t mesh, const State& state, const TensorMeta& tensor) {
-  int64_t bytes = element_bytes(tensor.dtype);
-  for (const int64_t n : largest_box(state, tensor.shape, mesh_shape(plan.meshes.meshes[mesh])))
-    bytes = saturating_mul(bytes, n);
-  return bytes;
-}
-
 // Without a limit of its own a searched plan passes no state that is larger than both its ends.
 std::optional<WrongFigure> check_states_on_the_way(const Plan& plan,
                                                    const PlannedRedistribution& redistribution) {
   const Request& request = redistribution.request;
   const Mesh& src_mesh = plan.meshes.meshes[request.src_mesh];
-  const int64_t ends =
-      std::max(box_bytes(plan, request.src_mesh, request.src, request.tensor),
-               box_bytes(plan, request.dst_mesh, redistribution.dst, request.tensor));
+  const std::vector<int64_t> src_sizes = mesh_shape(src_mesh);
+  const std::vector<int64_t> dst_sizes = mesh_shape(plan.meshes.meshes[request.dst_mesh]);
+  const int64_t ends = std::max(largest_bytes(request.src, request.tensor, src_sizes),
+                                largest_bytes(redistribution.dst, request.tensor, dst_sizes));
   for (size_t i = 0; i < redistribution.steps.size(); ++i) {
     const Step& step = redistribution.steps[i];
     const bool at_src = step.mesh.empty() || step.mesh == src_mesh.name;
-    const size_t mesh = at_src ? request.src_mesh : request.dst_mesh;
-    const int64_t bytes = box_bytes(plan, mesh, step.state, request.tensor);
+    const int64_t bytes = largest_bytes(step.state, request.tensor, at_src ? src_sizes : dst_sizes);
     if (bytes <= ends) continue;
     return WrongFigure{i,
                        numbers("its box in bytes", bytes,

@@ -8,7 +8,7 @@
 
 #include "base/int_math.h"
 #include "base/text.h"
-#include "tensor/box.h"
+#include "tensor/largest_elements.h"
 #include "verify/claims.h"
 #include "verify/sentences.h"
 
@@ -54,10 +54,8 @@ Result<int64_t> bytes_on_the_way(const std::vector<std::string_view>& states,
   for (const std::string_view text : states) {
     const auto state = parse_state(text, mesh_sizes, request.tensor.shape.size());
     if (!state) return wrong_data("'" + std::string(text) + "' is no state of its mesh");
-    int64_t bytes = element;
-    for (const int64_t n : largest_box(*state, request.tensor.shape, mesh_sizes))
-      bytes = saturating_mul(bytes, n);
-    most = std::max(most, bytes);
+    const int64_t elements = largest_elements(*state, request.tensor.shape, mesh_sizes);
+    most = std::max(most, saturating_mul(element, elements));
   }
   return most;
 }

@@ -80,24 +80,18 @@ TEST_CASE("--launch starts the same command without itself, by mpirun or from he
   CHECK(run(system, {"run", "p.json", "--launch", "2"}).code == 2);
 }
 
-TEST_CASE("--launch with more processes than a machine starts is refused before any does") {
+TEST_CASE("--launch with fewer ranks than the plan has, or more than a machine starts, is refused with both numbers before any starts") {
   FakeSystem system;
   write_plan_of_4(system);
-  for (const char* backend : {"mpi", "nccl"}) {
-    const auto many = run(system, {"run", "p.json", "--launch", "99999999999", "--backend", backend});
-    CHECK(many.code == 2);
-    CHECK_MESSAGE(many.err.find("--launch 99999999999: expected 1 to 4096 ranks") != std::string::npos, many.err);
-  }
-}
-
-TEST_CASE("--launch with fewer ranks than the plan has is refused with both numbers before any starts") {
-  FakeSystem system;
-  write_plan_of_4(system);
-  for (const char* backend : {"mpi", "nccl"}) {
-    const auto few = run(system, {"run", "p.json", "--launch", "3", "--backend", backend});
-    CHECK(few.code == 5);
-    CHECK_MESSAGE(few.err.find("the plan needs 4 ranks, --launch starts 3; run it with --launch 4") != std::string::npos, few.err);
-  }
+  const auto is_refused = [&](const char* ranks, int code, const char* says) {
+    for (const char* backend : {"mpi", "nccl"}) {
+      const auto refused = run(system, {"run", "p.json", "--launch", ranks, "--backend", backend});
+      CHECK(refused.code == code);
+      CHECK_MESSAGE(refused.err.find(says) != std::string::npos, refused.err);
+    }
+  };
+  is_refused("3", 5, "the plan needs 4 ranks, --launch starts 3; run it with --launch 4");
+  is_refused("99999999999", 2, "--launch 99999999999: expected 1 to 4096 ranks");
   CHECK(system.programs.empty());
   (void)run(system, {"run", "p.json", "--launch", "1", "--backend", "nccl"});  // which plays all ranks
   CHECK(system.programs.size() == 1);

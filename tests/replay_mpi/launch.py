@@ -49,7 +49,6 @@ class WithPlans(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        self.plan = self.make_plan(8)
 
     def make_plan(self, ranks):
         plan = self.folder / f"plan{ranks}.json"
@@ -62,6 +61,10 @@ class WithPlans(unittest.TestCase):
 
 
 class LaunchTest(WithPlans):
+    def setUp(self):
+        super().setUp()
+        self.plan = self.make_plan(8)
+
     def test_eight_ranks_start_on_any_machine(self):
         done = run("run", self.plan, "--backend", "mpi", "--launch", 8)
         self.assertEqual(done.returncode, 0, done.stderr)
