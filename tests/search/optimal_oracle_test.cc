@@ -25,7 +25,8 @@ struct Less {
   bool operator()(const SearchState& a, const SearchState& b) const { return std::memcmp(&a, &b, sizeof a) < 0; }
 };
 
-// Least cost from the source to every state, every move tried. `like`: what its plans may make pending on the way is taken from there.
+// Least cost from the source to every state, every move tried but those back to a state that was reached for no more: no move takes less than
+// nothing. `like`: what its plans may make pending on the way is taken from there.
 std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, const PlanProblem& like) {
   p.frozen.fill(0);
   p.kept = like.kept;
@@ -52,7 +53,8 @@ std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, const PlanProble
         all_spreads(p, base, static_cast<uint16_t>(p.all & ~pending), SIZE_MAX, list->second);
       }
       for (const SearchState& to : list->second) {
-        if (to == at) continue;
+        const auto reached = best.find(to);
+        if (reached != best.end() && !(cost < reached->second)) continue;
         for (const ExchangeWay way : exchange_ways) {
           // Two phases also where the search sees no use in them.
           const bool allowed = way == ExchangeWay::two_phases ? q == 0 && p.topology->levels.size() > 1 : may_go(p, at, to, way);
