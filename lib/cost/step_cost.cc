@@ -6,6 +6,7 @@
 #include "cost/collective_time.h"
 #include "cost/exchange.h"
 #include "cost/step_figures.h"
+#include "plan/step_mesh.h"
 #include "tensor/box.h"
 #include "tensor/largest_elements.h"
 
@@ -256,8 +257,7 @@ void price_redistribution(PlannedRedistribution& r, const MeshTable& meshes,
   Totals totals = r.totals;
   totals.collectives = totals.wire_bytes = totals.peak_bytes = totals.predicted_ps = 0;
   for (Step& step : r.steps) {
-    bool lands = crosses && !arrived &&
-                 (step.mesh.empty() ? &step == &r.steps.back() : step.mesh == dst_mesh.name);
+    const bool lands = crosses && !arrived && &mesh_after(meshes, r.request, step) == &dst_mesh;
     StepQuestion q;
     q.topology = &topology;
     q.src_mesh = arrived ? &dst_mesh : &src_mesh;

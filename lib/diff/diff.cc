@@ -13,43 +13,45 @@
 #include "plan/describe_moves.h"
 #include "plan/firsts.h"
 #include "plan/notes.h"
+#include "plan/step_mesh.h"
 
 namespace meshplan {
 namespace {
 
-const Mesh& mesh_of(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
-  const bool on_dst = step.mesh == plan.meshes.meshes[r.request.dst_mesh].name;
-  return plan.meshes.meshes[on_dst ? r.request.dst_mesh : r.request.src_mesh];
-}
-
-std::string dims_text(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
-  const Mesh& mesh = mesh_of(plan, r, step);
+// Where a step goes: over mesh dims, or from one mesh to another.
+std::string dims_text(const Plan& plan, const PlannedRedistribution& r, size_t index) {
+  const Step& step = r.steps[index];
+  const Mesh& mesh = mesh_after(plan.meshes, r.request, step);
+  const Mesh& before = index == 0 ? plan.meshes.meshes[r.request.src_mesh]
+                                  : mesh_after(plan.meshes, r.request, r.steps[index - 1]);
+  if (&before != &mesh) return " from " + before.name + " to " + mesh.name;
   const auto names = dim_names(mesh);
   const auto shape = mesh_shape(mesh);
   std::vector<std::string> dims;
   for (const SubAxis& sub_axis : step.mesh_dims) dims.push_back(to_text(sub_axis, names, shape));
-  return join(dims, " and ");
-}
-
-int64_t ranks_of(const Step& step) {
-  int64_t ranks = 1;
-  for (const SubAxis& sub_axis : step.mesh_dims) ranks = saturating_mul(ranks, sub_axis.size);
-  return ranks;
+  return " on " + join(dims, " and ");
 }
 
 // What a step is, without its place, its reason and the state it leaves: equal texts are the same
 // step.
-std::string step_text(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
+std::string step_text(const Plan& plan, const PlannedRedistribution& r, size_t index) {
+  const Step& step = r.steps[index];
   std::string text = to_text(step.op);
   if (step.phases > 1) text += " in " + std::to_string(step.phases) + " phases";
   text += way_text(step);
   if (step.reduce_op) text += std::string(" ") + to_text(*step.reduce_op);
   if (step.scale_divisor != 1) text += " x 1/" + std::to_string(step.scale_divisor);
-  text += " on " + dims_text(plan, r, step);
-  if (!is_local(step.op)) text += ", " + with_commas(ranks_of(step)) + " ranks";
+  text += dims_text(plan, r, index);
+  if (!is_local(step.op)) text += ", " + with_commas(step_ranks(plan, r, step)) + " ranks";
   if (step.src && step.dst) text += ", " + to_text(*step.src) + " to " + to_text(*step.dst);
   if (is_local(step.op)) return text;
   return text + ": " + human_bytes(step.wire_bytes) + ", " + human_ns(ns_of_ps(step.predicted_ps));
+}
+
+std::vector<std::string> step_texts(const Plan& plan, const PlannedRedistribution& r) {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < r.steps.size(); ++i) texts.push_back(step_text(plan, r, i));
+  return texts;
 }
 
 // Longest common run of step texts; what is in both but out of order has moved.
@@ -143,7 +145,7 @@ std::string nesting_text(const std::vector<std::string>& reductions) {
 // The redistribution without its id, count and figures.
 std::string content_text(const Plan& plan, const PlannedRedistribution& r) {
   std::string text = request_text(plan, r);
-  for (const Step& step : r.steps) text += "; " + step_text(plan, r, step);
+  for (const std::string& step : step_texts(plan, r)) text += "; " + step;
   return text;
 }
 
@@ -288,11 +290,8 @@ class Comparison {
     before.request.count = after.request.count;
     change.any = whole_text(old_, before) != whole_text(new_, after);
     change.numerics = numerics_of(before, after);
-    std::vector<std::string> old_steps;
-    std::vector<std::string> new_steps;
-    for (const Step& step : std::as_const(before.steps))
-      old_steps.push_back(step_text(old_, before, step));
-    for (const Step& step : after.steps) new_steps.push_back(step_text(new_, after, step));
+    const std::vector<std::string> old_steps = step_texts(old_, before);
+    const std::vector<std::string> new_steps = step_texts(new_, after);
     if (old_steps != new_steps) change.steps = compare_steps(old_steps, new_steps);
     change.causes = causes_of(before, after, !change.steps.empty());
     return change;
@@ -396,10 +395,8 @@ class Comparison {
                  : added ? DiffSeverity::dearer
                          : DiffSeverity::cheaper;
     d.causes = {added ? "the new spec asks for it" : "the new spec no longer asks for it"};
-    for (const Step& step : r.steps) {
-      d.steps.push_back(
-          {added ? StepDiff::Kind::added : StepDiff::Kind::removed, step_text(plan, r, step)});
-    }
+    for (std::string& step : step_texts(plan, r))
+      d.steps.push_back({added ? StepDiff::Kind::added : StepDiff::Kind::removed, std::move(step)});
     for (const Warning& warning : r.warnings) {
       (added ? diff_.new_warnings : diff_.gone_warnings)
           .push_back({warning_code(warning.kind), r.request.id, warning.message});

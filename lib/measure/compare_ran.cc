@@ -7,6 +7,7 @@
 #include "base/int_math.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "plan/step_mesh.h"
 #include "tensor/box.h"
 #include "tensor/largest_elements.h"
 
@@ -88,20 +89,17 @@ class Comparer {
   void expect(const PlannedRedistribution& r, const State& before, const Step& step) {
     const Request& request = r.request;
     const bool crosses = request.src_mesh != request.dst_mesh;
-    const bool on_target =
-        crosses && !step.mesh.empty() && step.mesh == plan_.meshes.meshes[request.dst_mesh].name;
-    const Mesh& mesh = plan_.meshes.meshes[on_target ? request.dst_mesh : request.src_mesh];
+    const Mesh& mesh = mesh_after(plan_.meshes, request, step);
     const bool wide = step.reduce_op && request.reduce_dtype;
     const int64_t element = element_bytes(wide ? *request.reduce_dtype : request.tensor.dtype);
     const std::vector<int64_t> shape = mesh_shape(mesh);
     const std::vector<int64_t>& tensor = request.tensor.shape;
-    int64_t ranks = 1;
-    for (const SubAxis& sub_axis : step.mesh_dims) ranks = saturating_mul(ranks, sub_axis.size);
     Expected expected;
     expected.left = saturating_mul(request.count, times_);
     // Padded to the largest shard; a reduce_scatter gives one of its largest for each rank.
     const int64_t largest = step.op == Op::reduce_scatter
-                                ? saturating_mul(ranks, largest_elements(step.state, tensor, shape))
+                                ? saturating_mul(step_ranks(plan_, r, step),
+                                                 largest_elements(step.state, tensor, shape))
                                 : largest_elements(before, tensor, shape);
     const int64_t bytes = saturating_mul(largest, element);
     expected.in_bytes.insert(bytes);

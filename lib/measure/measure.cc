@@ -6,18 +6,12 @@
 #include "cost/step_cost.h"
 #include "measure/measure_bundle.h"
 #include "measure/samples.h"
+#include "plan/step_mesh.h"
 #include "replay/executor.h"
 #include "tensor/largest_elements.h"
 
 namespace meshplan {
 namespace {
-
-const Mesh& mesh_after(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
-  if (!step.mesh.empty()) {
-    if (auto at = find_mesh(plan.meshes, step.mesh)) return plan.meshes.meshes[*at];
-  }
-  return plan.meshes.meshes[r.request.src_mesh];
-}
 
 // How many peers the price of a step counts: by what it rises when each of them costs 1 us more.
 int64_t peers_priced(StepQuestion question) {
@@ -68,14 +62,13 @@ std::vector<StepTimes> step_frames(const Plan& plan, const PlannedRedistribution
   const Mesh* mesh_before = &plan.meshes.meshes[r.request.src_mesh];
   const TensorMeta tensor{shape, r.request.tensor.dtype};
   for (const Step& step : r.steps) {
-    const Mesh& mesh = mesh_after(plan, r, step);
+    const Mesh& mesh = mesh_after(plan.meshes, r.request, step);
     StepTimes t;
     t.op = step.op;
     t.group = step.group;
-    for (const SubAxis& sub_axis : step.mesh_dims) {
+    t.group_size = step_ranks(plan, r, step);
+    for (const SubAxis& sub_axis : step.mesh_dims)
       t.mesh_dims.push_back(to_text(sub_axis, dim_names(mesh), mesh_shape(mesh)));
-      t.group_size *= sub_axis.size;
-    }
     const bool reduces = step.reduce_op.has_value();
     t.type = reduces && r.request.reduce_dtype ? *r.request.reduce_dtype : tensor.dtype;
     t.redop = step.reduce_op;

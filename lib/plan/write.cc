@@ -10,6 +10,7 @@
 #include "plan/firsts.h"
 #include "plan/plan.h"
 #include "plan/read_parts.h"
+#include "plan/step_mesh.h"
 #include "plan/torch_fix.h"
 
 namespace meshplan {
@@ -211,8 +212,8 @@ class PlanWriter {
     if (crosses) w_.field("src_mesh", plan_.meshes.meshes[request.src_mesh].name);
     write_order("src_order", request.src, src);
     w_.list("steps", Breaks::lines, r.steps, [&](const Step& step) {
-      const bool on_dst = crosses && step.mesh == plan_.meshes.meshes[request.dst_mesh].name;
-      write_step(step, on_dst ? dst : src);
+      const Mesh& after = mesh_after(plan_.meshes, request, step);
+      write_step(step, &after == &plan_.meshes.meshes[request.src_mesh] ? src : dst);
     });
     w_.key("tensor");
     w_.object({{"dtype", to_text(request.tensor.dtype)}, {"shape", request.tensor.shape}});

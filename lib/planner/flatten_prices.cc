@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/int_math.h"
 #include "cost/step_cost.h"
+#include "plan/step_mesh.h"
 #include "search/optimal.h"
 #include "torch_rules/rule_planner.h"
 
@@ -251,17 +252,11 @@ void FlattenPrices::find_candidates() {
   }
 }
 
-const Mesh& FlattenPrices::mesh_of(const Question& question, const Step& step) const {
-  // Across meshes each step names its own.
-  const Mesh& target = meshes_.meshes[question.request.dst_mesh];
-  return step.mesh == target.name ? target : meshes_.meshes[question.request.src_mesh];
-}
-
 bool FlattenPrices::runs_with(const Question& question, const FlattenedPlan& plan,
                               FlattenSets sets) {
   const MeshTable& meshes = table_with(sets);
   return std::all_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
-    return runs_as_declared(meshes, mesh_of(question, step), step);
+    return runs_as_declared(meshes, mesh_after(meshes_, question.request, step), step);
   });
 }
 
@@ -324,7 +319,7 @@ const Step* FlattenPrices::step_on(size_t question, const FlattenedPlan& plan,
   const Mesh& mesh = meshes_.meshes[on.mesh];
   for (const Step& step : plan.steps) {
     if (!runs_on_group(step)) continue;
-    const Mesh& its = mesh_of(questions_[question], step);
+    const Mesh& its = mesh_after(meshes_, questions_[question].request, step);
     if (its.universe == mesh.universe &&
         has_same_offsets(group_layout(its, dims_of(step)), group_layout(mesh, on.dims)))
       return &step;

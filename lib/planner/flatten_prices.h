@@ -90,7 +90,6 @@ class FlattenPrices {
   // Whether it runs with this set of the question's mesh declared beside those that are.
   [[nodiscard]] bool runs_on_set(const Question& question, const FlattenedPlan& plan,
                                  const DimSet& set) const;
-  [[nodiscard]] const Mesh& mesh_of(const Question& question, const Step& step) const;
   [[nodiscard]] std::optional<DimSet> on_mesh(const FlattenCandidate& candidate, size_t mesh) const;
   const MeshTable& table_with(FlattenSets sets);
   const LevelMap& levels_of(size_t mesh);

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "mesh/groups.h"
+#include "plan/step_mesh.h"
 
 namespace meshplan {
 namespace {
@@ -135,7 +136,7 @@ void PlanGroups::name_groups(PlannedRedistribution& redistribution) {
     step.group.clear();
     // A collective runs on the mesh of the state before it.
     const Mesh& on = *mesh;
-    if (!step.mesh.empty()) mesh = &meshes[find_mesh(meshes_, step.mesh).value()];
+    mesh = &mesh_after(meshes_, redistribution.request, step);
     if (is_local(step.op)) continue;
     const int64_t ranks = product_of_sizes(step.mesh_dims);
     const bool on_mesh = row_of(step.op).scope == OpScope::mesh;

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "plan/step_mesh.h"
 #include "render/plan_view.h"
 
 namespace meshplan {
@@ -114,12 +115,9 @@ std::string grid_text(const Grid& grid) {
 
 std::vector<Frame> frames_of(const Plan& plan, const PlannedRedistribution& r) {
   const Mesh& src = plan.meshes.meshes[r.request.src_mesh];
-  const Mesh& dst = plan.meshes.meshes[r.request.dst_mesh];
   std::vector<Frame> frames = {{&src, &r.request.src, nullptr}};
-  for (const Step& step : r.steps) {
-    const bool on_dst = &src != &dst && step.mesh == dst.name;
-    frames.push_back({on_dst ? &dst : &src, &step.state, &step});
-  }
+  for (const Step& step : r.steps)
+    frames.push_back({&mesh_after(plan.meshes, r.request, step), &step.state, &step});
   return frames;
 }
 

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "cost/step_cost.h"
+#include "plan/step_mesh.h"
 #include "render/grid.h"
 #include "render/plan_view.h"
 
@@ -70,9 +71,7 @@ std::string explain_redistribution(const Plan& plan, const PlannedRedistribution
     }
     out += "\n";
     line(head + ", peak " + human_bytes(step.peak_bytes));
-    const bool on_dst =
-        !step.mesh.empty() && step.mesh != plan.meshes.meshes[r.request.src_mesh].name;
-    const Mesh& mesh = plan.meshes.meshes[on_dst ? r.request.dst_mesh : r.request.src_mesh];
+    const Mesh& mesh = mesh_after(plan.meshes, r.request, step);
     line("    leaves " + to_text(step.state, mesh_shape(mesh)) +
          (step.mesh.empty() ? "" : " on " + step.mesh));
     if (grids)

@@ -8,20 +8,9 @@
 #include "base/text.h"
 #include "plan/firsts.h"
 #include "plan/notes.h"
+#include "plan/step_mesh.h"
 
 namespace meshplan {
-namespace {
-
-bool lands_on_dst(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
-  return r.request.src_mesh != r.request.dst_mesh &&
-         step.mesh == plan.meshes.meshes[r.request.dst_mesh].name;
-}
-
-const Mesh& mesh_after(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
-  return plan.meshes.meshes[lands_on_dst(plan, r, step) ? r.request.dst_mesh : r.request.src_mesh];
-}
-
-}  // namespace
 
 std::string time_text(int64_t ps) { return human_ns(ns_of_ps(ps)); }
 
@@ -29,25 +18,13 @@ StepQuestion step_question(const Plan& plan, const PlannedRedistribution& r, siz
   StepQuestion question;
   question.topology = &plan.topology;
   question.src_mesh = index == 0 ? &plan.meshes.meshes[r.request.src_mesh]
-                                 : &mesh_after(plan, r, r.steps[index - 1]);
-  question.dst_mesh = &mesh_after(plan, r, r.steps[index]);
+                                 : &mesh_after(plan.meshes, r.request, r.steps[index - 1]);
+  question.dst_mesh = &mesh_after(plan.meshes, r.request, r.steps[index]);
   question.tensor = &r.request.tensor;
   question.reduce_dtype = r.request.reduce_dtype;
   question.before = index == 0 ? &r.request.src : &r.steps[index - 1].state;
   question.step = &r.steps[index];
   return question;
-}
-
-int64_t step_ranks(const Plan& plan, const PlannedRedistribution& r, const Step& step) {
-  if (is_local(step.op)) return 1;
-  if (row_of(step.op).scope == OpScope::mesh) {
-    // An exchange runs on the whole mesh; between meshes of several universes on all of both, 8 and
-    // 8 ranks on 16; on its own where only mesh dims of size 1 change.
-    const auto group = std::find_if(plan.groups.begin(), plan.groups.end(),
-                                    [&](const PlanGroup& g) { return g.id == step.group; });
-    return group != plan.groups.end() ? group->size : mesh_size(mesh_after(plan, r, step));
-  }
-  return product_of_sizes(step.mesh_dims);
 }
 
 namespace {

@@ -27,9 +27,6 @@ struct ShowOptions {
 // What cost/step_cost.h asks about step `index`. The plan must outlive it.
 [[nodiscard]] StepQuestion step_question(const Plan& plan,
                                          const PlannedRedistribution& redistribution, size_t index);
-// Ranks of the groups that a step runs on; 1 where it is local.
-[[nodiscard]] int64_t step_ranks(const Plan& plan, const PlannedRedistribution& redistribution,
-                                 const Step& step);
 // "all_reduce", "exchange, 2 phases"
 [[nodiscard]] std::string step_name(const Step& step);
 // "sum, then x 1/8": what a step does to values beside moving them; "" for nothing.

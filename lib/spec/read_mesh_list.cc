@@ -47,9 +47,13 @@ std::optional<size_t> operation_of(Reader& reader, uint32_t index) {
     first = child;
   }
   if (operation) return operation;
+  bool is_view = false;
+  bool has_ranks = false;
   for (uint32_t child = index + 1; child < reader.node(index).next;
        child = reader.node(child).next) {
     const std::string key(key_of(reader.document(), reader.node(child), buffer));
+    is_view = is_view || key == "of";
+    has_ranks = has_ranks || key == "dims" || key == "ranks";
     const auto near = nearest(key.substr(0, 100), {operation_keys.begin(), operation_keys.end()});
     if (!near || key == "name" || key == "of" || key == "dims" || key == "ranks" || key == "dim" ||
         key == "sizes")
@@ -59,12 +63,12 @@ std::optional<size_t> operation_of(Reader& reader, uint32_t index) {
         {"did you mean " + quote(*near) + "?", Fix{"\"" + *near + "\"", false}, 0, {}});
     return std::nullopt;
   }
-  reader.error(
-      "E0202", index, "an entry of \"meshes\" names no operation",
-      {"expected one of world, slice, flatten, unflatten, concatenate, transpose, parallel_dims",
-       {},
-       0,
-       {}});
+  std::string help =
+      "expected one of world, slice, flatten, unflatten, concatenate, transpose, parallel_dims";
+  if (has_ranks && !is_view)
+    help = "a mesh that is no view says how many ranks it has: {\"name\": ..., \"world\": 8, ...}";
+  reader.error("E0202", index, "an entry of \"meshes\" names no operation",
+               {std::move(help), {}, 0, {}});
   return std::nullopt;
 }
 

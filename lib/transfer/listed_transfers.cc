@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "plan/step_mesh.h"
 
 namespace meshplan {
 namespace {
@@ -179,9 +180,7 @@ std::vector<HeldBoxes> held_boxes_of(const Plan& plan, const PlannedRedistributi
   held.push_back(
       make_held_boxes(mesh_at(request.src_mesh), request.src, request.tensor.shape, copies, ranks));
   for (const Step& step : redistribution.steps) {
-    const auto named = step.mesh.empty() ? std::nullopt : find_mesh(plan.meshes, step.mesh);
-    const size_t fallback = step.mesh.empty() ? request.src_mesh : request.dst_mesh;
-    const Mesh& mesh = mesh_at(crosses ? named.value_or(fallback) : request.src_mesh);
+    const Mesh& mesh = mesh_after(plan.meshes, request, step);
     held.push_back(make_held_boxes(mesh, step.state, request.tensor.shape, copies, ranks));
   }
   return held;

@@ -94,6 +94,14 @@ TEST_CASE("of thousands of meshes a redistribution that goes to another one is t
   CHECK(moved.redistributions.front().id == "moved");
 }
 
+TEST_CASE("an exchange between meshes is named by them, with the ranks of both") {
+  const PlanDiff moved = diff_plans(on_many_meshes(3, 1), on_many_meshes(3, 2));
+  REQUIRE(moved.redistributions.size() == 1);
+  REQUIRE(moved.redistributions.front().steps.size() == 2);
+  CHECK(moved.redistributions.front().steps[0].text.starts_with("exchange from m0 to m1, 8 ranks: "));
+  CHECK(moved.redistributions.front().steps[1].text.starts_with("exchange from m0 to m2, 8 ranks: "));
+}
+
 TEST_CASE("a plan is the same as itself, whatever its spec was called") {
   const Plan plan = plan_of(example());
   CHECK(same(diff_plans(plan, plan)));

@@ -359,4 +359,16 @@ TEST_CASE("100,000 redistributions are read in far less than ten seconds on any 
   CHECK(seconds < 10);
 }
 
+TEST_CASE("a mesh with dims and no operation is told to say how many ranks it has, a view what it may be") {
+  const auto help = [](const std::string& entry) {
+    Diagnostics diagnostics;
+    (void)read_spec(R"~({"schema": "meshplan/spec/1", "meshes": [)~" + entry + "], \"redistributions\": []}", "s.json", {}, diagnostics);
+    REQUIRE(!diagnostics.empty());
+    return diagnostics.sorted().front().help;
+  };
+  CHECK(help(R"~({"name": "a", "dims": [{"name": "dp", "size": 4}]})~") ==
+        "a mesh that is no view says how many ranks it has: {\"name\": ..., \"world\": 8, ...}");
+  CHECK(help(R"~({"name": "a", "of": "b", "dims": ["dp"]})~").starts_with("expected one of world, slice, "));
+}
+
 }  // namespace meshplan
