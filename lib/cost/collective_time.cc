@@ -1,7 +1,10 @@
 #include "cost/collective_time.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <span>
+#include <vector>
 
 #include "base/int_math.h"
 #include "cost/protocols.h"
@@ -9,14 +12,15 @@
 namespace meshplan {
 
 int64_t transfer_and_copies_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s,
-                               int64_t copied_bytes, int64_t copy_mb_per_s) {
-  if (copied_bytes == 0 || copy_mb_per_s == 0) return transfer_ps(bytes, denominator, mb_per_s);
+                               int64_t copied_bytes, int64_t copy_mb_per_s, int64_t scale) {
+  if (copied_bytes == 0 || copy_mb_per_s == 0)
+    return transfer_ps(bytes, denominator, mb_per_s, scale);
   const int128 by = int128{denominator} * mb_per_s;
   if (by > INT64_MAX)
-    return saturating_add(transfer_ps(bytes, denominator, mb_per_s),
+    return saturating_add(transfer_ps(bytes, denominator, mb_per_s, scale),
                           transfer_ps(copied_bytes, 1, copy_mb_per_s));
-  const int128 moved = int128{bytes} * 1'000'000;
-  const int128 copied = int128{copied_bytes} * 1'000'000;
+  const int128 moved = int128{bytes} * scale;
+  const int128 copied = int128{copied_bytes} * by_mb;
   const int128 rest = moved % by * copy_mb_per_s + copied % copy_mb_per_s * by;
   const int128 all = by * copy_mb_per_s;
   return saturated(moved / by + copied / copy_mb_per_s + (rest + all - 1) / all);
@@ -24,15 +28,16 @@ int64_t transfer_and_copies_ps(int64_t bytes, int64_t denominator, int64_t mb_pe
 
 namespace {
 
-inline int64_t plain_transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s) {
+inline int64_t plain_transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s,
+                                 int64_t scale) {
   if (bytes == 0) return 0;
   int64_t scaled = 0;
   int64_t divisor = 0;
-  if (!__builtin_mul_overflow(bytes, int64_t{1'000'000}, &scaled) &&
+  if (!__builtin_mul_overflow(bytes, scale, &scaled) &&
       !__builtin_mul_overflow(denominator, mb_per_s, &divisor)) {
     return ceil_div(scaled, divisor);
   }
-  int128 wide = static_cast<int128>(bytes) * 1'000'000;
+  int128 wide = static_cast<int128>(bytes) * scale;
   int128 by = static_cast<int128>(denominator) * mb_per_s;
   int128 quotient = wide / by + (wide % by != 0);
   constexpr int64_t most = std::numeric_limits<int64_t>::max();
@@ -41,8 +46,8 @@ inline int64_t plain_transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_
 
 }  // namespace
 
-int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s) {
-  return plain_transfer_ps(bytes, denominator, mb_per_s);
+int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s, int64_t scale) {
+  return plain_transfer_ps(bytes, denominator, mb_per_s, scale);
 }
 
 int64_t least_transfer_ps(const TopologyLevel& level, int64_t bytes, int64_t denominator,
@@ -85,10 +90,11 @@ int64_t traffic_ps(const Topology& topology, const Traffic& traffic, Peers count
   int64_t latency = 0;
   int64_t peers = 0;
   const bool copies = copied_bytes != 0 && topology.copy_mb_per_s != 0;
-  const auto transfer = [&](int64_t bytes, int64_t denominator, int64_t mb_per_s) {
+  const auto transfer = [&](int64_t bytes, int64_t denominator, int64_t mb_per_s,
+                            int64_t scale = by_mb) {
     return copies ? transfer_and_copies_ps(bytes, denominator, mb_per_s, copied_bytes,
-                                           topology.copy_mb_per_s)
-                  : plain_transfer_ps(bytes, denominator, mb_per_s);
+                                           topology.copy_mb_per_s, scale)
+                  : plain_transfer_ps(bytes, denominator, mb_per_s, scale);
   };
   int64_t slowest = transfer(0, 1, 1);
   for (size_t l = 0; l < topology.levels.size(); ++l) {
@@ -97,13 +103,12 @@ int64_t traffic_ps(const Topology& topology, const Traffic& traffic, Peers count
     latency = level.latency_ns;
     if (exchange)
       peers = saturating_add(peers, saturating_mul(level.per_peer_ns, traffic.peers[l]));
-    int64_t bytes = traffic.bytes[l];
-    int64_t bandwidth = level.mb_per_s;
-    if (exchange && level.exchange_percent != 100) {
-      bytes = saturating_mul(bytes, 100);
-      bandwidth *= level.exchange_percent;
-    }
-    slowest = std::max(slowest, transfer(bytes, traffic.denominator, bandwidth));
+    const int64_t bytes = traffic.bytes[l];
+    const int64_t ps = exchange && level.exchange_percent != 100
+                           ? transfer(bytes, traffic.denominator,
+                                      level.mb_per_s * level.exchange_percent, by_mb_percent)
+                           : transfer(bytes, traffic.denominator, level.mb_per_s);
+    slowest = std::max(slowest, ps);
     if (counted != Peers::number_and_rate) continue;
     if (const int64_t far = far_bytes(traffic.bytes[l], traffic.denominator, level.near_bytes))
       slowest = std::max(slowest, transfer(far, traffic.denominator, level.far_mb_per_s));
@@ -121,25 +126,40 @@ int64_t traffic_ps(const Topology& topology, const Traffic& traffic, Peers count
   return std::max(ps, exchange_protocols_ps(topology, traffic, copied_bytes));
 }
 
+void set_shares(Traffic& traffic, int64_t whole, std::span<const int64_t> shares,
+                int64_t denominator) {
+  traffic.denominator = denominator;
+  bool fits = true;
+  for (size_t l = 0; l < shares.size(); ++l)
+    fits = !__builtin_mul_overflow(whole, shares[l], &traffic.bytes[l]) && fits;
+  if (fits) return;
+  traffic.denominator = 1;
+  for (size_t l = 0; l < shares.size(); ++l) {
+    const int128 numerator = int128{whole} * shares[l];
+    traffic.bytes[l] = saturated((numerator + denominator - 1) / denominator);
+  }
+}
+
 Traffic collective_traffic(std::span<const int64_t> members, const CollectiveBytes& bytes) {
   Traffic traffic;
+  std::array<int64_t, max_levels> shares{};
   int64_t inner = 1;
   const int64_t g = members.back();
-  traffic.denominator = g;
   for (size_t l = 0; l < members.size(); ++l) {
     const int64_t m = members[l];
     if (m == inner) continue;
     if (row_of(bytes.op).pays_per_peer) {
-      traffic.bytes[l] = saturating_mul(bytes.whole, m - inner);
+      shares[l] = m - inner;
       traffic.peers[l] = m - inner;
     } else {
       // whole * (1/inner - 1/m) over the common denominator g, which every m divides.
-      int64_t share = saturating_mul(bytes.whole, floor_div(g, inner) - floor_div(g, m));
-      traffic.bytes[l] = saturating_mul(share, row_of(bytes.op).rounds);
+      const int64_t share = floor_div(g, inner) - floor_div(g, m);
+      shares[l] = saturating_mul(share, row_of(bytes.op).rounds);
       traffic.peers[l] = 1;
     }
     inner = m;
   }
+  set_shares(traffic, bytes.whole, std::span(shares).first(members.size()), g);
   return traffic;
 }
 

@@ -24,13 +24,22 @@
 namespace meshplan {
 
 // bytes * 1e6 / (denominator * mb_per_s) rounded up, saturating: picoseconds that `bytes /
-// denominator` bytes take at mb_per_s (1e6 B/s).
-[[nodiscard]] int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s);
+// denominator` bytes take at mb_per_s (1e6 B/s). `scale`: 100 times as much where mb_per_s is.
+constexpr int64_t by_mb = 1'000'000;
+constexpr int64_t by_mb_percent = 100 * by_mb;
+[[nodiscard]] int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s,
+                                  int64_t scale = by_mb);
 
 // The same with the time of copies after it, rounded up once where the divisors allow. No copies,
 // or no copy bandwidth (0): the transfer alone.
 [[nodiscard]] int64_t transfer_and_copies_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s,
-                                             int64_t copied_bytes, int64_t copy_mb_per_s);
+                                             int64_t copied_bytes, int64_t copy_mb_per_s,
+                                             int64_t scale = by_mb);
+
+// Sets what goes over each level to whole * shares[l] / denominator; where a numerator does not fit
+// 64 bits, to whole bytes, rounded up.
+void set_shares(Traffic& traffic, int64_t whole, std::span<const int64_t> shares,
+                int64_t denominator);
 
 // What the formula counts of a peer. A mean over peers falls where more traffic has more peers: at
 // least what more traffic takes is what it takes without.

@@ -59,14 +59,14 @@ std::string traffic_lines(const Topology& topology, const Traffic& traffic, bool
     if (traffic.bytes[l] == 0 && traffic.peers[l] == 0) continue;
     const TopologyLevel& level = topology.levels[l];
     int64_t bandwidth = level.mb_per_s;
-    int64_t bytes = traffic.bytes[l];
+    int64_t scale = by_mb;
     std::string share;
     if (exchange && level.exchange_percent != 100) {
       share = " x " + std::to_string(level.exchange_percent) + " %";
       bandwidth *= level.exchange_percent;
-      bytes = saturating_mul(bytes, 100);
+      scale = by_mb_percent;
     }
-    const int64_t ps = transfer_ps(bytes, traffic.denominator, bandwidth);
+    const int64_t ps = transfer_ps(traffic.bytes[l], traffic.denominator, bandwidth, scale);
     slowest = std::max(slowest, ps);
     latency = level.latency_ns;
     out += before + "over " + one_line(level.name) + ": " +

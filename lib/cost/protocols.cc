@@ -1,6 +1,8 @@
 #include "cost/protocols.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include "base/int_math.h"
 
@@ -67,13 +69,13 @@ class Ways {
   // Tree steps over the levels from `first` on, and what a tree moves over all of them.
   void branch(ProtocolWay& way, size_t first) const {
     const int64_t g = members_.back();
-    way.traffic.denominator = g;
+    std::array<int64_t, max_levels> shares{};
     int64_t inner = 1;
     for (size_t l = 0; l < members_.size(); ++l) {
       const ProtocolLevel& level = way.protocol->levels[l];
       way.mb_per_s[l] = share_of(topology_.levels[l].mb_per_s, level.tree_share);
       if (members_[l] != inner) {
-        way.traffic.bytes[l] = saturating_mul(saturating_mul(bytes_.whole, 2), floor_div(g, inner));
+        shares[l] = saturating_mul(2, floor_div(g, inner));
         way.traffic.peers[l] = 1;
         if (l >= first) {
           way.steps[l] = 2 * doublings(floor_div(members_[l], inner));
@@ -82,6 +84,7 @@ class Ways {
       }
       inner = members_[l];
     }
+    set_shares(way.traffic, bytes_.whole, std::span(shares).first(members_.size()), g);
   }
 
   const Topology& topology_;

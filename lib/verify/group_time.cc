@@ -1,6 +1,7 @@
 #include "verify/group_time.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -16,25 +17,26 @@ constexpr int64_t longest_time = std::numeric_limits<int64_t>::max();
 // What the collective moves over each level, where units have equally many members.
 LevelTraffic traffic_of(const OpRule& rule, const GroupPattern& pattern, size_t levels,
                         const Moved& moved) {
-  LevelTraffic traffic;
+  std::array<int128, most_levels> numerators{};
+  std::array<int64_t, most_levels> peers{};
   int64_t inside = 1;
   const int64_t ranks = pattern.members[levels - 1];
-  traffic.denominator = ranks;
   for (size_t l = 0; l < levels; ++l) {
     const int64_t here = pattern.members[l];
     if (here == inside) continue;
     if (rule.between_pairs) {
-      traffic.peers[l] = here - inside;
-      traffic.bytes[l] = saturating_mul(moved.whole, here - inside);
+      peers[l] = here - inside;
+      numerators[l] = int128{moved.whole} * (here - inside);
     } else {
       // whole * (1 / inside - 1 / here): every rank's share of what its unit takes over this level.
       // Both counts divide the ranks.
-      traffic.peers[l] = 1;
-      traffic.bytes[l] =
-          saturating_mul(saturating_mul(moved.whole, ranks / inside - ranks / here), rule.rounds);
+      peers[l] = 1;
+      numerators[l] = int128{moved.whole} * (ranks / inside - ranks / here) * rule.rounds;
     }
     inside = here;
   }
+  LevelTraffic traffic = held_in_64_bits(numerators, ranks);
+  traffic.peers = peers;
   return traffic;
 }
 

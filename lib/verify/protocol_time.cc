@@ -1,6 +1,7 @@
 #include "verify/protocol_time.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 
@@ -11,7 +12,7 @@ namespace {
 struct Part {
   int128 steps = 0;
   int64_t step_ns = 0;
-  int128 bytes = 0;  // over the ranks of the group
+  int128 bytes = 0;  // over the denominator
   int64_t mb_per_s = 1;
   int64_t far_mb_per_s = 0;  // of what is beyond `near`; 0: all the same
   int64_t near = 0;          // bytes a rank
@@ -29,7 +30,7 @@ class Ways {
       : topology_(topology), pattern_(pattern), ring_(ring), moved_(moved), rounds_(rounds) {}
 
   [[nodiscard]] int64_t ring_ps(const Protocol& protocol) const {
-    return time(protocol.base_ns, [&](size_t l) {
+    return time(protocol.base_ns, ring_.denominator, [&](size_t l) {
       const int128 left = ranks() / units(l) - ranks() / here(l);
       return Part{left * rounds_,
                   protocol.levels[l].hop_ns,
@@ -44,7 +45,12 @@ class Ways {
   // `from`: the innermost level that takes tree steps. `chained`: level 0 is a chain.
   [[nodiscard]] int64_t tree_ps(const Protocol& protocol, int64_t start_ns, size_t from,
                                 bool chained) const {
-    return time(start_ns, [&](size_t l) {
+    std::array<int128, most_levels> numerators{};
+    for (size_t l = 0; l < topology_.levels.size(); ++l) {
+      if (here(l) != units(l)) numerators[l] = int128{2} * moved_.whole * (ranks() / units(l));
+    }
+    const LevelTraffic tree = held_in_64_bits(numerators, ranks());
+    return time(start_ns, tree.denominator, [&](size_t l) {
       const TopologyLevel& level = topology_.levels[l];
       const ProtocolLevel& speed = protocol.levels[l];
       Part part;
@@ -52,7 +58,7 @@ class Ways {
       if (l < from)
         part.mb_per_s = level.switch_mb_per_s > 0 ? level.switch_mb_per_s : level.mb_per_s;
       if (here(l) == units(l)) return part;
-      part.bytes = int128{2} * moved_.whole * (ranks() / units(l));
+      part.bytes = tree.bytes[l];
       if (l < from) return part;
       if (chained && l == 0) {
         part.steps = 2 * int128{here(l) - 1};
@@ -80,7 +86,7 @@ class Ways {
   [[nodiscard]] int64_t units(size_t l) const { return l == 0 ? 1 : here(l - 1); }
 
   template <class PartOf>
-  int64_t time(int64_t start_ns, PartOf part_of) const {
+  int64_t time(int64_t start_ns, int64_t denominator, PartOf part_of) const {
     Quotient copies;
     if (topology_.copy_mb_per_s > 0)
       copies = {int128{moved_.copied} * 1'000'000, topology_.copy_mb_per_s};
@@ -90,12 +96,11 @@ class Ways {
       const Part part = part_of(l);
       ns += part.steps * part.step_ns;
       if (part.bytes == 0) continue;
-      const Quotient bytes{int128{saturated(part.bytes)} * 1'000'000,
-                           int128{ranks()} * part.mb_per_s};
+      const Quotient bytes{part.bytes * 1'000'000, int128{denominator} * part.mb_per_s};
       slowest = std::max(slowest, rounded_up(bytes, copies));
       if (part.far_mb_per_s == 0) continue;
-      const Quotient far{(int128{saturated(part.bytes)} - int128{part.near} * ranks()) * 1'000'000,
-                         int128{ranks()} * part.far_mb_per_s};
+      const Quotient far{(part.bytes - int128{part.near} * denominator) * 1'000'000,
+                         int128{denominator} * part.far_mb_per_s};
       if (far.dividend > 0) slowest = std::max(slowest, rounded_up(far, copies));
     }
     return saturating_add(saturating_mul(saturated(ns), 1000), slowest);

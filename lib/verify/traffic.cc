@@ -6,6 +6,18 @@
 
 namespace meshplan::verification {
 
+LevelTraffic held_in_64_bits(const std::array<int128, most_levels>& numerators,
+                             int64_t denominator) {
+  LevelTraffic traffic;
+  const auto wide = [](int128 numerator) { return numerator > INT64_MAX; };
+  const bool whole = std::any_of(numerators.begin(), numerators.end(), wide);
+  traffic.denominator = whole ? 1 : denominator;
+  for (size_t l = 0; l < most_levels; ++l)
+    traffic.bytes[l] =
+        whole ? rounded_up({numerators[l], denominator}) : static_cast<int64_t>(numerators[l]);
+  return traffic;
+}
+
 int64_t rounded_up(const Quotient& q) {
   if (q.dividend <= 0 || q.divisor <= 0) return 0;
   return saturated((q.dividend - 1) / q.divisor + 1);
@@ -78,10 +90,11 @@ int64_t time_ps(const Topology& topology, const LevelTraffic& traffic, bool betw
     const bool shared = between_pairs && level.exchange_percent != 100;
     if (between_pairs)
       peers_ns = saturating_add(peers_ns, saturating_mul(level.per_peer_ns, traffic.peers[l]));
-    const int64_t bytes = shared ? saturating_mul(traffic.bytes[l], 100) : traffic.bytes[l];
+    const int64_t parts = shared ? 100 : 1;  // of the bandwidth
     const int64_t bandwidth =
         shared ? saturating_mul(level.mb_per_s, level.exchange_percent) : level.mb_per_s;
-    const Quotient moved{int128{bytes} * 1'000'000, int128{traffic.denominator} * bandwidth};
+    const Quotient moved{int128{traffic.bytes[l]} * 1'000'000 * parts,
+                         int128{traffic.denominator} * bandwidth};
     slowest = std::max(slowest, rounded_up(moved, copies));
     if (between_pairs && level.near_bytes > 0) {
       const int128 near = int128{level.near_bytes} * traffic.denominator;

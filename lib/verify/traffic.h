@@ -29,6 +29,10 @@ struct LevelTraffic {
   int64_t denominator = 1;
 };
 
+// The same of exact numerators; where one of them is beyond 64 bits, of whole bytes, rounded up.
+[[nodiscard]] LevelTraffic held_in_64_bits(const std::array<int128, most_levels>& numerators,
+                                           int64_t denominator);
+
 struct Quotient {
   int128 dividend = 0;
   int128 divisor = 1;
