@@ -75,28 +75,45 @@ void WayMaker::add_gathering_ways(Kind& kind, const PlanQuestion& asked) {
   kind.gathers_end = kind.ways.size();
 }
 
-// Whether the boxes between its steps leave an eighth of the staging at least.
-bool WayMaker::leaves_room_for_messages(const PlannedRedistribution& planned) const {
+// What ranks hold between its steps, the most of any, after each but the last.
+std::vector<int64_t> WayMaker::elements_between(const PlannedRedistribution& planned) const {
   const Request& request = planned.request;
   const Mesh& src = plan_.meshes.meshes[request.src_mesh];
   const Mesh& dst = plan_.meshes.meshes[request.dst_mesh];
-  int64_t between = 0;
+  std::vector<int64_t> between;
   for (size_t i = 0; i + 1 < planned.steps.size(); ++i) {
     const bool is_on_src = !planned.steps[i].mesh.empty() && planned.steps[i].mesh != dst.name;
     const auto shape = mesh_shape(is_on_src ? src : dst);
-    between = saturating_add(
-        between,
-        saturating_mul(element_bytes(request.tensor.dtype),
-                       largest_elements(planned.steps[i].state, request.tensor.shape, shape)));
+    between.push_back(largest_elements(planned.steps[i].state, request.tensor.shape, shape));
+  }
+  return between;
+}
+
+// Whether the boxes between its steps leave an eighth of the staging at least.
+bool WayMaker::leaves_room_for_messages(const PlannedRedistribution& planned) const {
+  int64_t between = 0;
+  for (const int64_t elements : elements_between(planned)) {
+    const int64_t bytes = saturating_mul(element_bytes(planned.request.tensor.dtype), elements);
+    between = saturating_add(between, bytes);
   }
   const int64_t staging = bundle_.max_staging_bytes;
   return staging == 0 || between <= staging - floor_div(staging, 8);
 }
 
-// It is priced.
+// It is priced where there is a limit. By default no state on the way is larger than both ends.
 bool WayMaker::keeps_to_memory(const PlannedRedistribution& planned) const {
   const int64_t limit = plan_.options.max_memory_bytes;
-  return limit <= 0 || planned.totals.peak_bytes <= limit;
+  if (limit != 0 || planned.planner != PlannerKind::optimal)
+    return limit <= 0 || planned.totals.peak_bytes <= limit;
+  const Request& request = planned.request;
+  const auto largest = [&](const State& state, size_t mesh) {
+    return largest_elements(state, request.tensor.shape, mesh_shape(plan_.meshes.meshes[mesh]));
+  };
+  const int64_t ends =
+      std::max(largest(request.src, request.src_mesh), largest(planned.dst, request.dst_mesh));
+  const std::vector<int64_t> between = elements_between(planned);
+  return std::all_of(between.begin(), between.end(),
+                     [&](int64_t elements) { return elements <= ends; });
 }
 
 void WayMaker::add_way(Kind& kind, StepList list, Room room) {

@@ -70,4 +70,17 @@ TEST_CASE("what the ranks of a host lack together is fetched once, however many 
   CHECK(first.parts.front().pieces > 2);
 }
 
+TEST_CASE("no way of a bundle passes a state that is larger than both its ends, unless it may") {
+  // By way of S(1)S(2) a rank would have 430 rows of 4,096; at its ends 396 and 387. Planning ended with exit 70.
+  const MeshTable table = one_root({{"fsdp", 12}, {"tp", 8}});
+  const std::vector<Request> requests{request_of(table, "small", {4096, 1024, 36}, "S(1)[0]S(1)[1]", "S(0)[0]S(0)[1]", 1),
+                                      request_of(table, "large", {36, 14336, 4096}, "S(1)[0]S(1)[1]", "S(0)[0]S(0)[1]", 1)};
+  for (const int64_t limit : {0, -1}) {
+    PlanOptions options;
+    options.max_memory_bytes = limit;
+    const Plan plan = planned(table, *topology_preset("h100"), requests, {}, options);
+    CHECK(plan.bundles.front().tensors == 2);
+  }
+}
+
 }  // namespace meshplan
