@@ -125,11 +125,7 @@ Status RedistributionRun::Inside::inject(size_t state) const {
   for (size_t s : local_slots[state]) {
     if (global_id(at.ranks[s]) != q.fault->rank) continue;
     const int64_t n = volume(box_of_slot(at, static_cast<int64_t>(s)));
-    if (n == 0) {
-      return bad_input("--inject " + to_text(*q.fault) + ": rank " + std::to_string(q.fault->rank) +
-                       " has no data after " + place_of(*r, static_cast<size_t>(q.fault->step)) +
-                       "; choose another rank");
-    }
+    if (n == 0) break;
     std::vector<int64_t> all(static_cast<size_t>(n));
     std::iota(all.begin(), all.end(), 0);
     const auto struck =
@@ -138,7 +134,12 @@ Status RedistributionRun::Inside::inject(size_t state) const {
     if (*struck) return Done{};
     return changes_nothing(*q.fault, place_of(*r, static_cast<size_t>(q.fault->step)));
   }
-  return Done{};
+  // Its box is empty, or it is on the other mesh.
+  if (needs_process(q.fault->kind) || q.fault->kind == FaultKind::memory) return Done{};
+  if (!is_ours(*q.fault, *q.ranks, *q.communicator)) return Done{};
+  return bad_input("--inject " + to_text(*q.fault) + ": rank " + std::to_string(q.fault->rank) +
+                   " has no data after " + place_of(*r, static_cast<size_t>(q.fault->step)) +
+                   "; choose another rank");
 }
 
 // Injected faults of the process itself, before the step.

@@ -292,6 +292,27 @@ TEST_CASE("an injected fault is found and named by rank, step and index") {
   }
 }
 
+TEST_CASE("a fault of a rank that has nothing after the step is refused, not passed over") {
+  HandPlan hand;
+  REQUIRE(add_root(hand.table, "train", 2, {}, {{"a", 2}}).ok());
+  REQUIRE(add_root(hand.table, "serve", 2, {2, 3}, {{"b", 2}}).ok());
+  hand.src_mesh = "train";
+  hand.dst_mesh = "serve";
+  hand.tensor = {{8}, DType::float32};
+  hand.src = "S(0)";
+  hand.steps = {{Op::exchange, {"b"}, "R", std::nullopt, 1, 1, false, "serve"}};
+  ReplayOptions options;
+  options.faults = {{0, 1, FaultKind::flip}};
+  const auto refused = replay_on_host(make_plan(hand), options);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().fault == Fault::bad_input);
+  CHECK(refused.error().message == "--inject 0:1:flip: rank 1 has no data after redistribution 'hand', step 0; choose another rank");
+  options.faults = {{0, 2, FaultKind::flip}};
+  const auto found = replay_on_host(make_plan(hand), options);
+  REQUIRE(found.ok());
+  CHECK_FALSE(all_right(*found));
+}
+
 TEST_CASE("a plan whose data would be wrong is found wrong") {
   // The second reduction of the same contribution: the plan reduces over a, calls it still pending over b, and stops there.
   HandPlan hand;
