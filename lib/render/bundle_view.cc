@@ -99,8 +99,10 @@ Table round_table(const Plan& plan, const PlannedBundle& bundle, const ShowOptio
     table.rows.push_back({std::move(cells), {}});
   }
   if (shown < bundle.rounds.size()) {
+    const size_t more = bundle.rounds.size() - shown;
     table.rows.push_back(
-        {{}, std::to_string(bundle.rounds.size() - shown) + " more rounds (--detail full)"});
+        {{},
+         std::to_string(more) + (more == 1 ? " more round" : " more rounds") + " (--detail full)"});
   }
   return table;
 }

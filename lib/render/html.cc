@@ -180,9 +180,10 @@ class PlanPage {
     out_ += "</tbody></table></div>\n";
     list(audit_lines(plan_, options_));
     if (chosen_.size() < plan_.redistributions.size()) {
-      out_ += "<p>" +
-              with_commas(static_cast<int64_t>(plan_.redistributions.size() - chosen_.size())) +
-              " more redistributions are in the plan</p>\n";
+      const auto more = static_cast<int64_t>(plan_.redistributions.size() - chosen_.size());
+      out_ += "<p>" + with_commas(more) +
+              (more == 1 ? " more redistribution is" : " more redistributions are") +
+              " in the plan</p>\n";
     }
   }
   void row(const PlannedRedistribution& r) {

@@ -148,8 +148,9 @@ std::string render_svg(const Plan& plan, const ShowOptions& options) {
     add(make_strip(plan, plan.redistributions[index], repeats_text(plan, repeats), options.costs));
   }
   if (strips.size() > most_strips) {
-    line(with_commas(static_cast<int64_t>(strips.size() - most_strips)) +
-         " more are not drawn: --top N draws the most expensive, --format html all of them");
+    const auto more = static_cast<int64_t>(strips.size() - most_strips);
+    line(with_commas(more) + (more == 1 ? " more is" : " more are") +
+         " not drawn: --top N draws the most expensive, --format html all of them");
   }
   if (body.find("class=\"arrow\"") != std::string::npos)
     line("arrows: whom the red rank receives from; point at another for its own");
