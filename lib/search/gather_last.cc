@@ -15,11 +15,12 @@ struct FinerLister {
   Packed target;
   Until until;
   int64_t below_ps;
+  int64_t last_work;
   std::vector<FinerTarget>& out;
 
   // `digits`: how many list d has. Each call appends one sub-axis of `free` to it.
   void append_to(const SearchState& base, const Packed& packed, int d, int digits, unsigned free) {
-    for (unsigned left = free; left != 0; left &= left - 1) {
+    for (unsigned left = free; left != 0 && p.work <= last_work; left &= left - 1) {
       const int sub_axis = __builtin_ctz(left);
       SearchState finer = base;
       append(finer, p.dims, d, static_cast<uint8_t>(sub_axis));
@@ -40,10 +41,13 @@ struct FinerLister {
 }  // namespace
 
 void finer_targets(const PlanProblem& p, PackedWorld& world, const Packed& source, Until until,
-                   int64_t below_ps, size_t most, std::vector<FinerTarget>& out) {
+                   int64_t below_ps, size_t most, int64_t most_work,
+                   std::vector<FinerTarget>& out) {
   out.clear();
   if (is_scalar(p)) return;
-  FinerLister lister{p, world, source, world.pack(p.target), until, below_ps, out};
+  FinerLister lister{
+      p,  world, source, world.pack(p.target), until, below_ps, saturating_add(p.work, most_work),
+      out};
   const unsigned free = p.all & ~p.target.pending & ~sharding(p.target, p.dims);
   for (int d = 0; d < p.dims; ++d) {
     int digits = 0;

@@ -20,8 +20,9 @@ struct FinerTarget {
 // How a plan gets to such a state.
 enum class Until : uint8_t { one_exchange, any_steps };
 // States that have more digits than the target in one list, the soonest `most` of those by which a
-// plan may take less than `below_ps`. Condition: the world packs, and nothing is made pending.
+// plan may take less than `below_ps`. Condition: the world packs, and nothing is made pending. Of n
+// sub-axes there are more than n! of them: stops after `most_work` (search/work.h).
 void finer_targets(const PlanProblem& p, PackedWorld& world, const Packed& source, Until until,
-                   int64_t below_ps, size_t most, std::vector<FinerTarget>& out);
+                   int64_t below_ps, size_t most, int64_t most_work, std::vector<FinerTarget>& out);
 
 }  // namespace meshplan

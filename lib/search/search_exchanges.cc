@@ -21,7 +21,13 @@ constexpr size_t most_gathers_last_of_hard = 64;
 constexpr size_t most_scatters = 1024;
 constexpr int64_t scatters_percent = 2;
 constexpr size_t straight_aims = 8;
+// Finer boxes of the target are listed for such a share of the budget.
+constexpr int64_t finers_percent = 20;
 constexpr int least_sub_axes_to_gather_last = 4;
+
+int64_t finers_work(const SearchOptions& options) {
+  return saturating_mul(floor_div(options.work_budget, 100), finers_percent);
+}
 
 }  // namespace
 
@@ -72,7 +78,7 @@ void Search::try_gathers_last() {
   if (p_.sub_axes < least_sub_axes_to_gather_last || !has_best_ || !world_.usable()) return;
   if (p_.target.made != 0 || p_.kept != 0 || !may_reduce(p_, p_.source, reduced)) return;
   finer_targets(p_, world_, packed_source_, Until::one_exchange, best_.ps, most_gathers_last,
-                work_.finer);
+                finers_work(options_), work_.finer);
   for (const FinerTarget& finer : work_.finer) {
     if (finer.least_ps >= best_.ps) break;
     const Edge edge = exchange_edge(p_, p_.source, finer.at, ExchangeWay::one_phase, best_.ps);
@@ -90,7 +96,8 @@ void Search::try_reductions_first() {
     return;
   const uint16_t inside = sums_inside_units(p_, reduced);
   finer_targets(p_, world_, packed_source_, Until::any_steps, best_.ps,
-                options_.hard ? most_gathers_last_of_hard : most_gathers_last, work_.finer);
+                options_.hard ? most_gathers_last_of_hard : most_gathers_last,
+                finers_work(options_), work_.finer);
   work_.finer.push_back({0, p_.target});
   for (const FinerTarget& finer : work_.finer) {
     reduce_first(finer.at, reduced);
@@ -208,7 +215,7 @@ void Search::exchanges_straight(int32_t from, const SearchState& at) {
   const Packed packed = world_.pack(at);
   if (from == source_)
     finer_targets(p_, world_, packed_source_, Until::any_steps, has_best_ ? best_.ps : INT64_MAX,
-                  straight_aims, work_.finer);
+                  straight_aims, finers_work(options_), work_.finer);
   for (size_t i = 0; i < work_.finer.size(); ++i) {
     const SearchState finer = work_.finer[i].at;
     if (!(finer == at) && may_reduce(p_, at, at.pending))

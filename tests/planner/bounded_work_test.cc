@@ -123,6 +123,20 @@ TEST_CASE("twelve thousand ranks, whose hosts cut the mesh unevenly: proven, in 
   }
 }
 
+TEST_CASE("finer boxes of a target on ten mesh dims are listed for a share of the work: of n there are more than n! of them") {
+  std::string shards;
+  std::string copies;
+  for (int i = 0; i < 10; ++i) {
+    shards += "S(0) ";
+    copies += "R ";
+  }
+  Named named{std::vector<int64_t>(10, 2), {65'536, 4'096}, shards, copies};
+  const PlanOutcome outcome = plan_of(named);
+  REQUIRE(outcome.failures.empty());
+  CHECK(outcome.work < PlanOptions().work_budget / 9 * 10);  // 140 million, and of 12 dims more memory than there is
+  CHECK(outcome.plan.totals.predicted_ps < 6'000'000'000);   // 7.5 ms where all of the work went into the list
+}
+
 TEST_CASE("exchanges too large to list are no bargain: estimates count peers and contributions") {
   // Units of 72 cut the mesh unevenly. One all_reduce after the other takes 116 us; an exchange was
   // once estimated at a fourth of that.
