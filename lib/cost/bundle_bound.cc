@@ -42,7 +42,7 @@ class BundleBound {
         units_(level_ranks_),
         relays_(plan.topology, topology_, units_) {}
 
-  int64_t ps() {
+  BundleBounds bounds() {
     std::map<std::tuple<const void*, size_t>, int64_t> times;  // of members with equal questions
     for (const size_t member : bundle_.members) {
       const PlannedRedistribution& r = plan_.redistributions[member];
@@ -58,7 +58,7 @@ class BundleBound {
       const PlannedRedistribution& r = plan_.redistributions[member];
       add(r, times.at({&r.steps.front(), r.steps.size()}));
     }
-    return slowest();
+    return {most_taken_in(), slowest()};
   }
 
  private:
@@ -353,6 +353,15 @@ class BundleBound {
     return meshes;
   }
 
+  // By a rank.
+  [[nodiscard]] int64_t most_taken_in() const {
+    int64_t most = 0;
+    for (const auto& [set, crossing] : crossings_) {
+      if (set.first == 0) most = std::max(most, crossing.in);
+    }
+    return most;
+  }
+
   int64_t slowest() {
     members_ = counts_of(units_, {ids_.begin(), ids_.end()});
     for (const std::vector<int64_t>& mesh : joined_) {
@@ -434,12 +443,23 @@ class BundleBound {
 
 }  // namespace
 
-int64_t bundle_bound_ps(const Plan& plan, const BundleRequest& bundle) {
-  if (has_tables(plan.topology)) return 0;
+BundleBounds bundle_bounds(const Plan& plan, const BundleRequest& bundle) {
+  BundleBounds least;  // of members one by one
+  int64_t all = 0;
+  bool listed = true;
   for (const size_t member : bundle.members) {
-    if (participants_of(plan, plan.redistributions[member].request) > bounded_ranks) return 0;
+    const PlannedRedistribution& r = plan.redistributions[member];
+    const int64_t bytes = saturating_mul(r.totals.lower_bound_bytes, r.request.count);
+    least.bytes = std::max(least.bytes, bytes);
+    all = saturating_add(all, bytes);
+    listed = listed && participants_of(plan, r.request) <= bounded_ranks;
   }
-  return BundleBound(plan, bundle).ps();
+  if (!listed) return least;
+  BundleBounds bounds = BundleBound(plan, bundle).bounds();
+  // Orders that were chosen may ask for more than others would.
+  bounds.bytes = std::clamp(bounds.bytes, least.bytes, all);
+  if (has_tables(plan.topology)) bounds.ps = 0;
+  return bounds;
 }
 
 }  // namespace meshplan

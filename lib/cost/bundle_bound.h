@@ -30,8 +30,13 @@
 
 namespace meshplan {
 
-// Picoseconds; 0 where measured tables may say anything, and beyond `bounded_ranks` ranks
-// (cost/listed_bounds.h). Members with equal questions are listed once.
-[[nodiscard]] int64_t bundle_bound_ps(const Plan& plan, const BundleRequest& bundle);
+struct BundleBounds {
+  int64_t bytes = 0;  // that some rank takes in, of all members together
+  int64_t ps = 0;     // 0 where measured tables may say anything
+};
+
+// Beyond `bounded_ranks` ranks (cost/listed_bounds.h) no picoseconds, and the bytes of one member.
+// Members with equal questions are listed once.
+[[nodiscard]] BundleBounds bundle_bounds(const Plan& plan, const BundleRequest& bundle);
 
 }  // namespace meshplan

@@ -131,6 +131,8 @@ struct BundleTotals {
   int64_t messages = 0;
   int64_t predicted_ps = 0;
   int64_t lower_bound_ps = 0;  // no schedule takes less (cost/bundle_bound.h)
+  // Some rank must receive so many; a file has them in its own totals alone, and reading gives 0.
+  int64_t lower_bound_bytes = 0;
   bool operator==(const BundleTotals&) const = default;
 };
 

@@ -262,8 +262,8 @@ struct Plan {
 // What a redistribution costs as often as it happens, and the sum over several.
 [[nodiscard]] Totals weighted(const PlannedRedistribution& redistribution);
 [[nodiscard]] Totals total_of(const std::vector<PlannedRedistribution>& redistributions);
-// The same over a file: of the members of a bundle only the bound in bytes counts, and the bundle's
-// rounds as collectives, its bytes, peak, time and bound in their place.
+// The same over a file: in place of a bundle's members its rounds count as collectives, and its
+// bytes, peak, time and bounds; of a plan that was read not what its bundles must receive.
 [[nodiscard]] Totals totals_of_file(const Plan& plan);
 // By redistribution: whether a bundle runs it.
 [[nodiscard]] std::vector<bool> run_by_bundles(const Plan& plan);

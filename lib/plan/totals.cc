@@ -46,14 +46,11 @@ Totals totals_of_file(const Plan& plan) {
   Totals totals;
   for (const PlannedBundle& bundle : plan.bundles) {
     Totals one;
-    for (const size_t member : bundle.request.members) {
-      const PlannedRedistribution& r = plan.redistributions[member];
-      add_weighted(one.lower_bound_bytes, r.totals.lower_bound_bytes, r.request.count);
-    }
     one.collectives = bundle.totals.rounds;
     one.wire_bytes = bundle.totals.wire_bytes;
     one.peak_bytes = bundle.totals.peak_bytes;
     one.predicted_ps = bundle.totals.predicted_ps;
+    one.lower_bound_bytes = bundle.totals.lower_bound_bytes;
     one.lower_bound_ps = bundle.totals.lower_bound_ps;
     add_weighted(totals, one, bundle.request.count);
   }

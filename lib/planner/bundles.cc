@@ -58,7 +58,8 @@ class BundlePlanner {
       planned.alone_ps = saturating_add(
           planned.alone_ps, saturating_mul(alone(kind).totals.predicted_ps, kind.tensors));
     }
-    bound_ps_ = bundle_bound_ps(plan_, bundle_);
+    const BundleBounds bounds = bundle_bounds(plan_, bundle_);
+    bound_ps_ = bounds.ps;
     WayMaker maker(plan_, bundle_, groups_, levels_);
     for (Kind& kind : kinds_) maker.make(kind, kinds_.size() == 1 && kind.tensors == 1);
     BundleSchedules schedules(bundle_, kinds_, counter_, close_ps());
@@ -68,6 +69,7 @@ class BundlePlanner {
     settle_members(plan_, levels_, kinds_, schedules.chosen());
     planned.rounds = std::move(schedules.figures().rounds);
     planned.totals = schedules.figures().totals;
+    planned.totals.lower_bound_bytes = std::min(bounds.bytes, planned.totals.wire_bytes);
     planned.totals.lower_bound_ps =
         std::min({bound_ps_, planned.totals.predicted_ps, planned.alone_ps});
     planned.proven_gap_ps =

@@ -289,6 +289,10 @@ def check_bound(plan, bundle, members, meshes, levels):
         raise Complaint("bound", f"{name}: predicted {totals['predicted_ns']} ns, at least {float(least) / 1000} are needed")
     if pending(members):
         return
+    if len(plan["bundles"]) == 1 and len(members) == len(plan["redistributions"]):
+        received = max((came for came, _ in must_move(members, meshes).values()), default=0) * bundle.get("count", 1)
+        if plan["totals"]["lower_bound_bytes"] != received:
+            raise Complaint("bound", f"the file's lower_bound_bytes {plan['totals']['lower_bound_bytes']}, some rank must receive {received}")
     copy, protocols = plan["topology"]["copy_mb_per_s"], plan["topology"].get("protocols", ())
     if not protocols and not plan["topology"].get("tables") and (totals["lower_bound_ns"] + 1) * 1000 < least:
         raise Complaint("bound", f"{name}: bound {totals['lower_bound_ns']} ns, {float(least) / 1000} must be taken")

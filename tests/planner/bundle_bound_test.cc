@@ -14,12 +14,35 @@ Topology slow_exchanges(int64_t ranks, int64_t percent) {
   return topology;
 }
 
-int64_t bound_of(const Plan& plan) { return bundle_bound_ps(plan, plan.bundles.front().request); }
+int64_t bound_of(const Plan& plan) { return bundle_bounds(plan, plan.bundles.front().request).ps; }
 
 // Picoseconds of the links across hosts.
 int64_t across_ps(int64_t bytes, int64_t hundredths_of_links) { return bytes * 1'000'000 / (hundredths_of_links * 450); }
 
 }  // namespace
+
+TEST_CASE("members for different ranks add up on none of them") {
+  // 100 B to rank 4 alone and 100 B to rank 5 alone: no rank must receive 200 B.
+  MeshTable table;
+  REQUIRE(add_root(table, "train", 4, {}, {{"a", 4}}).ok());
+  REQUIRE(add_root(table, "one", 1, {4}, {{"b", 1}}).ok());
+  REQUIRE(add_root(table, "other", 1, {5}, {{"c", 1}}).ok());
+  Request to_one = request_of(table, "one", {50}, "S(0)", "R", 1);
+  Request to_other = to_one;
+  to_other.id = "other";
+  to_other.dst_mesh = 2;
+  const Plan plan = planned(table, hosts_of(8, 0), {to_one, to_other}, {});
+  CHECK(plan.redistributions[0].totals.lower_bound_bytes == 100);
+  CHECK(plan.bundles.front().totals.wire_bytes == 100);
+  CHECK(plan.totals.lower_bound_bytes == 100);
+}
+
+TEST_CASE("members for the same ranks add up, each as often as it happens") {
+  const MeshTable table = two_roots({{"fsdp", 4}}, {{"dp", 2}}, 4);
+  const std::vector<Request> requests{request_of(table, "v", {50}, "S(0)", "R", 3), request_of(table, "w", {40}, "S(0)", "S(0)", 2)};
+  const Plan plan = planned(table, hosts_of(8, 0), requests, {});
+  CHECK(plan.totals.lower_bound_bytes == 3 * 100 + 2 * 40);
+}
 
 TEST_CASE("what one host alone wants comes by exchanges: a gather would bring it to all others") {
   const MeshTable table = one_root({{"fsdp", 6}, {"tp", 2}});

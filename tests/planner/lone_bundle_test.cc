@@ -29,7 +29,7 @@ Plan sync_of(const Topology& topology, const Layout& src, const Layout& dst, int
 }
 
 // As the bound has it, whatever the tensor takes planned for itself.
-int64_t raw_bound(const Plan& plan) { return bundle_bound_ps(plan, plan.bundles.front().request); }
+int64_t raw_bound(const Plan& plan) { return bundle_bounds(plan, plan.bundles.front().request).ps; }
 
 }  // namespace
 

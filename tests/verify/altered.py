@@ -73,6 +73,7 @@ ACCEPTED = {
     "topology/protocols/*/tree_share/*": ({NUMBER}, LINKS),
     "topology/protocols/*/trees": ({BOOL}, LINKS),
     "topology/source": ({DIGITS, TEXT}, NAMED),
+    "totals/lower_bound_bytes": ({NUMBER}, BOUNDS),
     "totals/lower_bound_ns": ({NUMBER}, BOUNDS),
     "universes/*/meshes/*/dims/*/name": ({OTHER, TEXT}, NAMED),
     "universes/*/ranks/*": ({NUMBER}, ASKED),

@@ -262,6 +262,16 @@ class BundleOracle : private BundleFollower {
   JudgedBundle judged_;
 };
 
+// What one of its members must bring to some rank, the most of any.
+inline int64_t most_of_a_member(const Plan& plan, const PlannedBundle& bundle) {
+  int64_t most = 0;
+  for (const size_t at : bundle.request.members) {
+    const PlannedRedistribution& member = plan.redistributions[at];
+    most = std::max(most, member.totals.lower_bound_bytes * member.request.count);
+  }
+  return std::min(most, bundle.totals.wire_bytes);
+}
+
 // Gives a bundle the figures that it should have, with a bound of half its time. What is wrong with
 // it; empty where nothing is.
 inline std::string fill_figures(const Plan& plan, PlannedBundle& bundle) {
@@ -269,6 +279,7 @@ inline std::string fill_figures(const Plan& plan, PlannedBundle& bundle) {
   if (!judged.problem.empty()) return judged.problem;
   bundle.rounds = std::move(judged.rounds);
   bundle.totals = judged.totals;
+  bundle.totals.lower_bound_bytes = most_of_a_member(plan, bundle);
   bundle.totals.lower_bound_ps = bundle.totals.predicted_ps / 2;
   bundle.proven_gap_ps = 1000 * (ns_of_ps(bundle.totals.predicted_ps) - ns_of_ps(bundle.totals.lower_bound_ps));
   bundle.alone_ps = bundle.totals.predicted_ps;
