@@ -27,10 +27,6 @@ bool names(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-std::string plural(int64_t n, const std::string& noun) {
-  return with_commas(n) + " " + noun + (n == 1 ? "" : "s");
-}
-
 // What the communicator of a missing flatten costs, beside what it saves in a run of the file.
 std::string cost_text(const Plan& plan, const Warning& warning) {
   const auto mesh = find_mesh(plan.meshes, warning.mesh);
@@ -41,10 +37,10 @@ std::string cost_text(const Plan& plan, const Warning& warning) {
     if (const auto index = find_dim(its, dim)) ranks = saturating_mul(ranks, its.dims[*index].size);
   }
   const int64_t start_ps = communicator_start_ps(ranks);
-  return "; its communicator of " + plural(ranks, "rank") + " takes about " +
+  return "; its communicator of " + counted(ranks, "rank") + " takes about " +
          human_ns(start_ps / 1000) + " to start and " + human_bytes(communicator_bytes(ranks)) +
          ": repaid after " +
-         plural(ceil_div(start_ps, saturating_mul(warning.saves_ns, 1000)), "run");
+         counted(ceil_div(start_ps, saturating_mul(warning.saves_ns, 1000)), "run");
 }
 
 std::string message_of(const Plan& plan, const MergedWarning& merged) {
@@ -52,14 +48,14 @@ std::string message_of(const Plan& plan, const MergedWarning& merged) {
   // The message of the planner; the part after "; saves" is about a single redistribution.
   std::string text = warning.message.substr(0, warning.message.find("; saves "));
   text += " (" + (merged.ids.size() == 1 ? "'" + merged.ids[0] + "'"
-                                         : plural(std::ssize(merged.ids), "redistribution"));
+                                         : counted(std::ssize(merged.ids), "redistribution"));
   for (size_t i = 1; i < merged.collectives.size(); ++i)
     text += std::string(i > 1 ? ", " : "; also for ") + to_text(merged.collectives[i]);
   if (merged.times > 1) text += ", " + with_commas(merged.times) + " times";
   if (warning.saves_ns > 0) {
     text += ", saves " + human_ns(warning.saves_ns) + (merged.more ? " more" : "");
     if (warning.saves_collectives > 0)
-      text += " and " + plural(warning.saves_collectives, "collective");
+      text += " and " + counted(warning.saves_collectives, "collective");
     if (merged.times > 1) text += " in all";
   }
   return text + ")" + cost_text(plan, warning);

@@ -129,6 +129,10 @@ std::string with_commas(int64_t value) {
   return digits;
 }
 
+std::string counted(int64_t number, std::string_view noun) {
+  return with_commas(number) + " " + std::string(noun) + (number == 1 ? "" : "s");
+}
+
 std::optional<std::string> nearest(std::string_view word,
                                    const std::vector<std::string>& candidates) {
   auto lower = [](char c) {

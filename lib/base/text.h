@@ -36,6 +36,9 @@ void append_integer(std::string& out, int64_t value);
 // 1234567 -> "1,234,567".
 [[nodiscard]] std::string with_commas(int64_t value);
 
+// "1 rank", "1,024 ranks".
+[[nodiscard]] std::string counted(int64_t number, std::string_view noun);
+
 // The candidate with the smallest edit distance to `word` (ignoring case), if close enough to
 // suggest: distance <= max(1, length / 3).
 [[nodiscard]] std::optional<std::string> nearest(std::string_view word,

@@ -8,10 +8,6 @@
 namespace meshplan {
 namespace {
 
-std::string plural(size_t n, const std::string& noun) {
-  return with_commas(static_cast<int64_t>(n)) + " " + noun + (n == 1 ? "" : "s");
-}
-
 // --max-groups K: finds the K flattens that save most for the whole file, by planning it with them.
 void say_ranking(Context& context, const PlannedSpec& planned, int64_t most) {
   const FlattenRanking ranking = rank_flattens(
@@ -52,8 +48,8 @@ int plan_command(Context& context, const Arguments& arguments) {
     return context.fail("", written.error());
   if (!arguments.output.empty() && arguments.output != "-") {
     context.say("wrote " + arguments.output + ": " +
-                plural(plan.redistributions.size(), "redistribution") + ", " +
-                plural(static_cast<size_t>(plan.totals.collectives), "collective") + ", " +
+                counted(std::ssize(plan.redistributions), "redistribution") + ", " +
+                counted(plan.totals.collectives, "collective") + ", " +
                 human_bytes(plan.totals.wire_bytes) + " received by a rank, " +
                 human_ns(ns_of_ps(plan.totals.predicted_ps)) + " predicted");
   }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/enum_names.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "diag/codes.h"
 
@@ -53,10 +54,6 @@ std::string snippet(const Place& place, size_t margin, char mark, const std::str
 
 size_t digits(int64_t line) { return std::to_string(line).size(); }
 
-std::string plural(size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 std::string text_of(const Diagnostics& diagnostics, bool color) {
   std::string text;
   for (const Diagnostic& diagnostic : diagnostics.sorted())
@@ -70,8 +67,9 @@ std::string text_of(const Diagnostics& diagnostics, bool color) {
   const size_t errors = diagnostics.count(Severity::error);
   const size_t warnings = diagnostics.count(Severity::warning);
   if (errors + warnings > 1) {
-    text += (errors > 0 ? plural(errors, "error") : "") + (errors > 0 && warnings > 0 ? ", " : "") +
-            (warnings > 0 ? plural(warnings, "warning") : "") + "\n";
+    text += (errors > 0 ? counted(static_cast<int64_t>(errors), "error") : "") +
+            (errors > 0 && warnings > 0 ? ", " : "") +
+            (warnings > 0 ? counted(static_cast<int64_t>(warnings), "warning") : "") + "\n";
   }
   return text;
 }

@@ -18,8 +18,7 @@ std::vector<std::pair<int64_t, int64_t>> positions_by_rank(const Universe& unive
 }
 
 std::string to_text(const Universe& universe) {
-  std::string text =
-      "world of " + with_commas(universe.world) + (universe.world == 1 ? " rank" : " ranks");
+  std::string text = "world of " + counted(universe.world, "rank");
   if (universe.ranks.empty()) return text + ", 0 to " + std::to_string(universe.world - 1);
   text += " mapped to";
   for (size_t i = 0; i < universe.ranks.size(); ++i) {

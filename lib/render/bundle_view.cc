@@ -42,8 +42,7 @@ std::string bundle_line(const PlannedBundle& bundle, const ShowOptions& options)
   for (const BundleRound& round : bundle.rounds) messages = std::max(messages, round.messages);
   std::string text = "bundle " + bundle.request.id;
   if (bundle.request.count > 1) text += " x" + with_commas(bundle.request.count);
-  text += ": " + with_commas(bundle.tensors) + (bundle.tensors == 1 ? " tensor" : " tensors") +
-          " in " + with_commas(totals.rounds) + (totals.rounds == 1 ? " round" : " rounds");
+  text += ": " + counted(bundle.tensors, "tensor") + " in " + counted(totals.rounds, "round");
   if (options.costs) {
     text += ", " + time_text(totals.predicted_ps) + " predicted (at least " +
             time_text(totals.lower_bound_ps) + "; " + time_text(bundle.alone_ps) + " one by one)";
@@ -101,8 +100,7 @@ Table round_table(const Plan& plan, const PlannedBundle& bundle, const ShowOptio
   if (shown < bundle.rounds.size()) {
     const size_t more = bundle.rounds.size() - shown;
     table.rows.push_back(
-        {{},
-         std::to_string(more) + (more == 1 ? " more round" : " more rounds") + " (--detail full)"});
+        {{}, counted(static_cast<int64_t>(more), "more round") + " (--detail full)"});
   }
   return table;
 }

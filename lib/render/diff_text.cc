@@ -10,10 +10,6 @@
 namespace meshplan {
 namespace {
 
-std::string plural(size_t n, const std::string& noun) {
-  return with_commas(static_cast<int64_t>(n)) + " " + noun + (n == 1 ? "" : "s");
-}
-
 // "12.0 MiB -> 16.0 MiB (+4.00 MiB, +33.3 %)"; one figure where nothing changed.
 template <class Print>
 std::string change(int64_t before, int64_t after, const Print& print) {
@@ -37,8 +33,8 @@ std::string collectives_change(const Totals& a, const Totals& b) {
 std::string headline(const PlanDiff& diff) {
   const size_t n = diff.redistributions.size();
   if (n == 0) return "no redistribution changes";
-  return plural(n, "redistribution") + (n == 1 ? " differs" : " differ") + " of " +
-         std::to_string(std::max(diff.compared, n));
+  return counted(static_cast<int64_t>(n), "redistribution") + (n == 1 ? " differs" : " differ") +
+         " of " + std::to_string(std::max(diff.compared, n));
 }
 
 std::string total_lines(const PlanDiff& diff, bool costs) {
@@ -109,7 +105,8 @@ class TextDiff {
                                ? std::min(order.size(), static_cast<size_t>(options_.top))
                                : order.size();
       for (size_t i = 0; i < shown; ++i) redistribution(*order[i]);
-      if (shown < order.size()) line(plural(order.size() - shown, "more redistribution"), "");
+      if (shown < order.size())
+        line(counted(static_cast<int64_t>(order.size() - shown), "more redistribution"), "");
     }
     for (const WarningDiff& w : diff_.new_warnings)
       line("new warning " + w.code + " of '" + w.id + "': " + w.message, "33");
@@ -299,7 +296,8 @@ std::string render_diff_markdown(const PlanDiff& diff, const ShowOptions& option
       "\nThe rest was omitted, since comments have a size limit. `meshplan diff` prints all changes.\n";
   if (notes.size() > limit / 4)
     notes = "- " +
-            plural(diff.declarations.size() + diff.new_warnings.size(), "declaration or warning") +
+            counted(std::ssize(diff.declarations) + std::ssize(diff.new_warnings),
+                    "declaration or warning") +
             " differ\n";
   head += "\n" + notes + "\n";
   // As many rows as fit, then as many details as fit behind them; a row or a block is whole or

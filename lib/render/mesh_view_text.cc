@@ -10,10 +10,6 @@
 namespace meshplan {
 namespace {
 
-std::string count_of(int64_t count, const std::string& noun) {
-  return with_commas(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 std::string ranks_text(const Universe& universe, const Layout& layout, int64_t base,
                        int64_t limit) {
   std::string text;
@@ -27,8 +23,8 @@ std::string ranks_text(const Universe& universe, const Layout& layout, int64_t b
 
 std::string counts_text(const char* name, const GroupCounts& counts, int64_t world, bool own) {
   return std::string("  world group ") + name + (own ? " (this job)" : "") + ": " +
-         count_of(counts.communicators, "communicator") + ", " + count_of(counts.splits, "split") +
-         ", " + count_of(counts.members, "member") + ", " + with_commas(counts.members / world) +
+         counted(counts.communicators, "communicator") + ", " + counted(counts.splits, "split") +
+         ", " + counted(counts.members, "member") + ", " + with_commas(counts.members / world) +
          " on each rank\n";
 }
 
@@ -172,7 +168,7 @@ std::string universe_text(const MeshTable& table, const MeshViewOptions& options
   if (several) text += "universe " + escaped(table.meshes.front().name) + ": ";
   text += to_text(universe) + "; " + std::to_string(table.meshes.size()) +
           (table.meshes.size() == 1 ? " mesh, " : " meshes, ") +
-          count_of(std::ssize(groups), "group") + "\n";
+          counted(std::ssize(groups), "group") + "\n";
   text += counts_text("init", counts_with_world_group(table), world, init);
   text += counts_text("skip", counts_without_world_group(table), world, !init);
   const bool pictured =

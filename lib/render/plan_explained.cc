@@ -90,8 +90,7 @@ std::string explain_redistribution(const Plan& plan, const PlannedRedistribution
   }
   for (const ReductionNote& note : r.reductions) {
     line("  the reduction over " + join(note.dims, ", ") + " runs in " +
-         std::to_string(note.collectives) +
-         (note.collectives == 1 ? " collective: " : " collectives: ") + note.nesting);
+         counted(note.collectives, "collective") + ": " + note.nesting);
   }
   for (const Alternative& other : r.alternatives) {
     line("  rejected " + other.trace + ": " + human_bytes(other.totals.wire_bytes) + ", " +

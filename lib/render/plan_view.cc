@@ -152,7 +152,7 @@ std::string notes_text(const Plan& plan, const PlannedRedistribution& r) {
 std::string mesh_text(const Plan& plan, const Mesh& mesh) {
   const int64_t ranks = mesh_size(mesh);
   const int64_t copies = mesh_copies(mesh);
-  std::string text = to_text(mesh) + ", " + with_commas(ranks) + (ranks == 1 ? " rank" : " ranks") +
+  std::string text = to_text(mesh) + ", " + counted(ranks, "rank") +
                      (copies > 1 ? " (" + with_commas(copies) + " copies)" : "");
   if (!has_several_universes(plan.meshes)) return text;
   const Mesh& root = root_of(plan.meshes, mesh);
@@ -322,8 +322,7 @@ std::string summary_line(const Plan& plan, const ShowOptions& options) {
   if (unmerged && unmerged->collectives == totals.collectives &&
       unmerged->wire_bytes == totals.wire_bytes)
     unmerged.reset();
-  std::string text =
-      with_commas(totals.collectives) + (totals.collectives == 1 ? " collective" : " collectives");
+  std::string text = counted(totals.collectives, "collective");
   if (unmerged) text += " (" + with_commas(unmerged->collectives) + " unmerged)";
   text += ", " + human_bytes(totals.wire_bytes) + " received by a rank (";
   if (unmerged) text += human_bytes(unmerged->wire_bytes) + " unmerged, ";
@@ -357,8 +356,7 @@ Found found_in(const Plan& plan, std::string_view code) {
 }
 
 std::string found_text(std::string_view code, const Found& found) {
-  return " (" + std::string(code) + ", " + with_commas(found.redistributions) +
-         (found.redistributions == 1 ? " redistribution)" : " redistributions)");
+  return " (" + std::string(code) + ", " + counted(found.redistributions, "redistribution") + ")";
 }
 
 }  // namespace
@@ -368,8 +366,7 @@ std::vector<std::string> notes_below(const PlannedRedistribution& r, Detail deta
   for (const ReductionNote& note : r.reductions) {
     if (detail != Detail::full) break;
     notes.push_back("the reduction over " + join(note.dims, ", ") + " runs in " +
-                    std::to_string(note.collectives) +
-                    (note.collectives == 1 ? " collective: " : " collectives: ") + note.nesting);
+                    counted(note.collectives, "collective") + ": " + note.nesting);
   }
   for (const AuditFinding& finding : r.audit) notes.push_back(finding.code + " " + finding.message);
   for (const Alternative& other : r.alternatives) {

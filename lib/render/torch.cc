@@ -123,10 +123,6 @@ std::string torch_dtype(DType dtype) {
   return "torch." + (text == "float8_e4m3" ? "float8_e4m3fn" : text);
 }
 
-std::string counted(int64_t number, const std::string& noun) {
-  return with_commas(number) + " " + noun + (number == 1 ? "" : "s");
-}
-
 std::string groups_text(const Step& step, const Mesh& mesh) {
   const std::vector<std::string> names = dim_names(mesh);
   const std::vector<int64_t> shape = mesh_shape(mesh);

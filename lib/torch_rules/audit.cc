@@ -282,8 +282,8 @@ std::optional<AuditFinding> torch_moves_more(const MeshTable& meshes, const Torc
       (theirs.predicted_ps == ours.predicted_ps && theirs.wire_bytes <= ours.wire_bytes))
     return std::nullopt;
   const auto figures = [](const Totals& totals) {
-    return human_bytes(totals.wire_bytes) + " a rank in " + with_commas(totals.collectives) +
-           (totals.collectives == 1 ? " collective, " : " collectives, ") +
+    return human_bytes(totals.wire_bytes) + " a rank in " +
+           counted(totals.collectives, "collective") + ", " +
            human_ns(ns_of_ps(totals.predicted_ps));
   };
   AuditFinding found;

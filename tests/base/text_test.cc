@@ -18,6 +18,12 @@ TEST_CASE("join puts the separator between parts only") {
   CHECK(join({"a", "", "b"}, ", ") == "a, , b");
 }
 
+TEST_CASE("what is counted is in the singular where it is one") {
+  CHECK(counted(0, "rank") == "0 ranks");
+  CHECK(counted(1, "more rank") == "1 more rank");
+  CHECK(counted(1024, "rank") == "1,024 ranks");
+}
+
 TEST_CASE("escaped text has one line and nothing that a terminal would obey") {
   CHECK(escaped("dp_shard") == "dp_shard");
   CHECK(escaped("a\nb\tc") == "a\\nb\\tc");
