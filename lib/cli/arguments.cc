@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <map>
 
 #include "base/text.h"
@@ -118,7 +119,10 @@ class Binder {
     option->check([least](const std::string& word) {
       const auto number = parse_int(word);
       if (number && *number >= least) return std::string();
-      return "expected an integer of at least " + std::to_string(least) + ", not \"" + word + "\"";
+      const bool beyond = !number && word.find_first_not_of("0123456789") == std::string::npos;
+      const std::string limit =
+          beyond ? "at most " + std::to_string(INT64_MAX) : "at least " + std::to_string(least);
+      return "expected an integer of " + limit + ", not \"" + word + "\"";
     });
   }
   const FlagDescription* described(const char* name) const {

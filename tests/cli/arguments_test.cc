@@ -53,6 +53,17 @@ TEST_CASE("an empty name, as of a variable that was never set, is told as one") 
   }
 }
 
+TEST_CASE("a number that is out of range is told the end that it is beyond") {
+  const auto message = [](const std::string& number) {
+    const auto parsed = parse_arguments({"run", "p.json", "--seed", number});
+    REQUIRE_FALSE(parsed.ok());
+    return parsed.error().message;
+  };
+  CHECK(message("9223372036854775808").ends_with("expected an integer of at most 9223372036854775807, not \"9223372036854775808\""));
+  CHECK(message("-1").ends_with("expected an integer of at least 0, not \"-1\""));
+  CHECK(message("1x").ends_with("expected an integer of at least 0, not \"1x\""));
+}
+
 TEST_CASE("old spellings of option values are accepted") {
   const auto apart = parse_arguments({"diff", "a", "b", "--fail-on", "dearer=5%", "--only-if", "dearer"});
   REQUIRE(apart.ok());
