@@ -22,8 +22,7 @@ namespace {
 std::string dims_text(const Plan& plan, const PlannedRedistribution& r, size_t index) {
   const Step& step = r.steps[index];
   const Mesh& mesh = mesh_after(plan.meshes, r.request, step);
-  const Mesh& before = index == 0 ? plan.meshes.meshes[r.request.src_mesh]
-                                  : mesh_after(plan.meshes, r.request, r.steps[index - 1]);
+  const Mesh& before = mesh_before(plan.meshes, r, index);
   if (&before != &mesh) return " from " + before.name + " to " + mesh.name;
   const auto names = dim_names(mesh);
   const auto shape = mesh_shape(mesh);
@@ -102,7 +101,7 @@ std::vector<std::string> reductions_of(const Plan& plan, const PlannedRedistribu
   const State* before = &r.request.src;
   for (const Step& step : r.steps) {
     // The state of a step that crosses meshes speaks of the other one, where nothing is pending.
-    const bool crosses = !step.mesh.empty() && step.mesh != mesh.name;
+    const bool crosses = &mesh_after(plan.meshes, r.request, step) != &mesh;
     const std::vector<SubAxis> sub_axes = reduced_sub_axes(*before, crosses ? State{} : step.state);
     before = &step.state;
     if (!step.reduce_op) continue;

@@ -12,6 +12,10 @@ namespace meshplan {
 [[nodiscard]] const Mesh& mesh_after(const MeshTable& meshes, const Request& request,
                                      const Step& step);
 
+// The mesh of the state before step `index`.
+[[nodiscard]] const Mesh& mesh_before(const MeshTable& meshes,
+                                      const PlannedRedistribution& redistribution, size_t index);
+
 // The ranks of one group of the step: 1 where it is local. An exchange has the whole mesh, and
 // between meshes of several universes all ranks of both; only its own where mesh dims of size 1
 // change.

@@ -6,6 +6,7 @@
 
 #include "base/int_math.h"
 #include "cost/step_cost.h"
+#include "plan/step_mesh.h"
 #include "tensor/largest_elements.h"
 
 namespace meshplan {
@@ -75,16 +76,14 @@ void WayMaker::add_gathering_ways(Kind& kind, const PlanQuestion& asked) {
   kind.gathers_end = kind.ways.size();
 }
 
-// What ranks hold between its steps, the most of any, after each but the last.
-std::vector<int64_t> WayMaker::elements_between(const PlannedRedistribution& planned) const {
+// Bytes that a rank holds between its steps, the most of any, after each but the last.
+std::vector<int64_t> WayMaker::bytes_between(const PlannedRedistribution& planned) const {
   const Request& request = planned.request;
-  const Mesh& src = plan_.meshes.meshes[request.src_mesh];
-  const Mesh& dst = plan_.meshes.meshes[request.dst_mesh];
   std::vector<int64_t> between;
   for (size_t i = 0; i + 1 < planned.steps.size(); ++i) {
-    const bool is_on_src = !planned.steps[i].mesh.empty() && planned.steps[i].mesh != dst.name;
-    const auto shape = mesh_shape(is_on_src ? src : dst);
-    between.push_back(largest_elements(planned.steps[i].state, request.tensor.shape, shape));
+    const Step& step = planned.steps[i];
+    const auto shape = mesh_shape(mesh_after(plan_.meshes, request, step));
+    between.push_back(largest_bytes(step.state, request.tensor, shape));
   }
   return between;
 }
@@ -92,10 +91,7 @@ std::vector<int64_t> WayMaker::elements_between(const PlannedRedistribution& pla
 // Whether the boxes between its steps leave an eighth of the staging at least.
 bool WayMaker::leaves_room_for_messages(const PlannedRedistribution& planned) const {
   int64_t between = 0;
-  for (const int64_t elements : elements_between(planned)) {
-    const int64_t bytes = saturating_mul(element_bytes(planned.request.tensor.dtype), elements);
-    between = saturating_add(between, bytes);
-  }
+  for (const int64_t bytes : bytes_between(planned)) between = saturating_add(between, bytes);
   const int64_t staging = bundle_.max_staging_bytes;
   return staging == 0 || between <= staging - floor_div(staging, 8);
 }
@@ -107,13 +103,12 @@ bool WayMaker::keeps_to_memory(const PlannedRedistribution& planned) const {
     return limit <= 0 || planned.totals.peak_bytes <= limit;
   const Request& request = planned.request;
   const auto largest = [&](const State& state, size_t mesh) {
-    return largest_elements(state, request.tensor.shape, mesh_shape(plan_.meshes.meshes[mesh]));
+    return largest_bytes(state, request.tensor, mesh_shape(plan_.meshes.meshes[mesh]));
   };
   const int64_t ends =
       std::max(largest(request.src, request.src_mesh), largest(planned.dst, request.dst_mesh));
-  const std::vector<int64_t> between = elements_between(planned);
-  return std::all_of(between.begin(), between.end(),
-                     [&](int64_t elements) { return elements <= ends; });
+  const std::vector<int64_t> between = bytes_between(planned);
+  return std::all_of(between.begin(), between.end(), [&](int64_t bytes) { return bytes <= ends; });
 }
 
 void WayMaker::add_way(Kind& kind, StepList list, Room room) {

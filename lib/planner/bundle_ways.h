@@ -31,7 +31,7 @@ class WayMaker {
   void add_gathering_ways(Kind& kind, const PlanQuestion& asked);
   void add_way(Kind& kind, StepList list, Room room);
   [[nodiscard]] bool leaves_room_for_messages(const PlannedRedistribution& planned) const;
-  [[nodiscard]] std::vector<int64_t> elements_between(const PlannedRedistribution& planned) const;
+  [[nodiscard]] std::vector<int64_t> bytes_between(const PlannedRedistribution& planned) const;
   [[nodiscard]] bool keeps_to_memory(const PlannedRedistribution& planned) const;
 
   const Plan& plan_;

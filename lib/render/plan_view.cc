@@ -17,8 +17,7 @@ std::string time_text(int64_t ps) { return human_ns(ns_of_ps(ps)); }
 StepQuestion step_question(const Plan& plan, const PlannedRedistribution& r, size_t index) {
   StepQuestion question;
   question.topology = &plan.topology;
-  question.src_mesh = index == 0 ? &plan.meshes.meshes[r.request.src_mesh]
-                                 : &mesh_after(plan.meshes, r.request, r.steps[index - 1]);
+  question.src_mesh = &mesh_before(plan.meshes, r, index);
   question.dst_mesh = &mesh_after(plan.meshes, r.request, r.steps[index]);
   question.tensor = &r.request.tensor;
   question.reduce_dtype = r.request.reduce_dtype;

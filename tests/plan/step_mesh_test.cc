@@ -46,6 +46,9 @@ TEST_CASE("a step leaves the mesh that it names, and has the ranks of its group"
   CHECK(mesh_after(plan.meshes, r.request, r.steps[0]).name == "train");
   CHECK(mesh_after(plan.meshes, r.request, r.steps[1]).name == "serve");
   CHECK(mesh_after(plan.meshes, r.request, r.steps[2]).name == "serve");
+  CHECK(mesh_before(plan.meshes, r, 0).name == "train");
+  CHECK(mesh_before(plan.meshes, r, 1).name == "train");
+  CHECK(mesh_before(plan.meshes, r, 2).name == "serve");
   CHECK(step_ranks(plan, r, r.steps[0]) == 4);
   CHECK(step_ranks(plan, r, r.steps[1]) == 16);
   CHECK(step_ranks(plan, r, r.steps[2]) == 1);
