@@ -13,6 +13,7 @@
 #include "transfer/exchange_digits.h"
 #include "transfer/far_share.h"
 #include "transfer/shift_traffic.h"
+#include "transfer/sub_axes.h"
 
 namespace meshplan {
 namespace {
@@ -369,13 +370,10 @@ ExchangeCost estimate(const ExchangeQuestion& q) {
     const Mesh& src_mesh = q.levels->mesh();
     const Mesh& dst_mesh = q.dst_mesh != nullptr ? *q.dst_mesh : src_mesh;
     int64_t shards = 1;
-    for (const PendingSubAxis& p : q.src->partial) {
-      const bool stays =
-          q.dst_mesh == nullptr &&
-          std::any_of(q.dst->partial.begin(), q.dst->partial.end(),
-                      [&](const PendingSubAxis& kept) { return kept.sub_axis == p.sub_axis; });
-      if (!stays) shards = saturating_mul(shards, p.sub_axis.size);
-    }
+    const State nothing;  // pending behind an exchange across meshes
+    for (const PendingSubAxis& p :
+         reduced_between(*q.src, q.dst_mesh == nullptr ? *q.dst : nothing, mesh_shape(src_mesh)))
+      shards = saturating_mul(shards, p.sub_axis.size);
     int64_t bytes = saturating_mul(q.element_bytes, shards);
     const std::vector<int64_t> held = largest_box(*q.src, q.shape, mesh_shape(src_mesh));
     const std::vector<int64_t> wanted = largest_box(*q.dst, q.shape, mesh_shape(dst_mesh));

@@ -4,6 +4,7 @@
 #include "base/int_math.h"
 #include "cost/finer_tiers.h"
 #include "cost/step_figures.h"
+#include "transfer/sub_axes.h"
 
 namespace meshplan {
 namespace {
@@ -92,11 +93,8 @@ SameBoxes same_boxes(const LevelMap& levels, std::span<const int64_t> shape, int
     left.list.insert(left.list.end(), in_a, a.end());
     came.list.insert(came.list.end(), in_b, b.end());
   }
-  for (const PendingSubAxis& pending : src.partial) {
-    const bool stays =
-        std::find(dst.partial.begin(), dst.partial.end(), pending) != dst.partial.end();
-    if (!stays && pending.sub_axis.size > 1) reduced.list.push_back(pending.sub_axis);
-  }
+  for (const PendingSubAxis& p : reduced_between(src, dst, mesh_shape(levels.mesh())))
+    reduced.list.push_back(p.sub_axis);
   for (SubAxes* sub_axes : {&left, &came, &reduced})
     std::sort(sub_axes->list.begin(), sub_axes->list.end());
   const Op op = collective_of(left, came, reduced);

@@ -169,18 +169,19 @@ std::vector<CodeEntry> advice_codes() {
        "part of a mesh dim as a group of its own would make the plan cheaper",
        "Hosts may cut a mesh dim unevenly, as 12 ranks on hosts of 8: a group of the whole dim then "
        "has 8 members in one host and 4 in the other, while groups of 4 lie inside of hosts. By "
-       "both parts in turn less goes over the slow links. No flatten says so. The finding names the "
-       "factors and the groups, and gives both times: of the best plan with them, and of the best one on "
-       "whole mesh dims with every flatten declared; given only where the saving is more than the "
-       "model's own error. meshplan plan --groups any prints the steps. Make the groups with "
+       "both parts in turn less goes over the slow links, and no flatten says so. Exchanges over the "
+       "whole mesh can go the same way; collectives on groups of the parts may take less. The finding "
+       "names the factors and the groups, and gives both times: of the best plan with them, and of the "
+       "best one on whole mesh dims with every flatten declared; given only where the saving is more "
+       "than the model's own error. meshplan plan --groups any prints the steps. Make the groups with "
        "PyTorch's DeviceMesh._unflatten or torch.distributed.new_group, or split the dim in the "
        "mesh and keep the whole as a flatten of its parts.",
        planned(R"~("dims": [{"name": "dp", "size": 2}, {"name": "tp", "size": 12}])~",
-               hosts_of("8"), "[8, 6144, 4096]", R"~(["S(0)", "P(sum)"])~",
+               "  \"topology\": \"h100\",\n", "[8, 6144, 4096]", R"~(["S(0)", "P(sum)"])~",
                R"~(["S(0)", "S(1)"])~"),
        planned(
            R"~("dims": [{"name": "dp", "size": 2}, {"name": "tp_o", "size": 3}, {"name": "tp_i", "size": 4}])~",
-           hosts_of("8"), "[8, 6144, 4096]", R"~(["S(0)", "P(sum)", "P(sum)"])~",
+           "  \"topology\": \"h100\",\n", "[8, 6144, 4096]", R"~(["S(0)", "P(sum)", "P(sum)"])~",
            R"~(["S(0)", "S(1)", "S(1)"])~"),
        audit},
   };

@@ -10,10 +10,10 @@
 #include "base/text.h"
 #include "diff/bundles.h"
 #include "diff/declarations.h"
-#include "plan/describe_moves.h"
 #include "plan/firsts.h"
 #include "plan/notes.h"
 #include "plan/step_mesh.h"
+#include "transfer/sub_axes.h"
 
 namespace meshplan {
 namespace {
@@ -102,14 +102,15 @@ std::vector<std::string> reductions_of(const Plan& plan, const PlannedRedistribu
   for (const Step& step : r.steps) {
     // The state of a step that crosses meshes speaks of the other one, where nothing is pending.
     const bool crosses = &mesh_after(plan.meshes, r.request, step) != &mesh;
-    const std::vector<SubAxis> sub_axes = reduced_sub_axes(*before, crosses ? State{} : step.state);
+    const std::vector<PendingSubAxis> reduced =
+        reduced_between(*before, crosses ? State{} : step.state, shape);
     before = &step.state;
     if (!step.reduce_op) continue;
     std::vector<std::string> dims;
     int64_t ranks = 1;
-    for (const SubAxis& sub_axis : sub_axes) {
-      dims.push_back(to_text(sub_axis, names, shape));
-      ranks = saturating_mul(ranks, sub_axis.size);
+    for (const PendingSubAxis& p : reduced) {
+      dims.push_back(to_text(p.sub_axis, names, shape));
+      ranks = saturating_mul(ranks, p.sub_axis.size);
     }
     std::string text =
         join(dims, "+") + " (" + with_commas(ranks) + " ranks, " + to_text(*step.reduce_op);

@@ -4,17 +4,6 @@
 
 namespace meshplan {
 
-std::vector<SubAxis> reduced_sub_axes(const State& before, const State& after) {
-  std::vector<SubAxis> sub_axes;
-  for (const PendingSubAxis& pending : before.partial) {
-    const bool stays = std::any_of(
-        after.partial.begin(), after.partial.end(),
-        [&](const PendingSubAxis& other) { return other.sub_axis == pending.sub_axis; });
-    if (!stays && pending.sub_axis.size > 1) sub_axes.push_back(pending.sub_axis);
-  }
-  return sub_axes;
-}
-
 void describe_uniform(Step& step, const Placement& src, const Placement& dst) {
   step.src = src;
   step.dst = dst;

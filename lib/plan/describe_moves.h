@@ -17,8 +17,4 @@ void describe_uniform(Step& step, const Placement& src, const Placement& dst);
 // `moves`.
 void describe_moves(Step& step, std::vector<Move> moves);
 
-// What a step between two states of one mesh reduces: pending before and not after, in mesh order,
-// mesh dims of size 1 apart. (An exchange lists every mesh dim, not just these.)
-[[nodiscard]] std::vector<SubAxis> reduced_sub_axes(const State& before, const State& after);
-
 }  // namespace meshplan

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "plan/describe_moves.h"
+#include "transfer/sub_axes.h"
 
 namespace meshplan {
 std::vector<ReductionNote> reduction_notes(const State& src, const std::vector<Step>& steps,
@@ -18,11 +18,12 @@ std::vector<ReductionNote> reduction_notes(const State& src, const std::vector<S
     if (step.reduce_op) {
       // An exchange across meshes leaves nothing pending, and its state speaks of the other mesh.
       const bool crosses = !step.mesh.empty() && step.mesh != mesh.name;
-      const std::vector<SubAxis> sub_axes = reduced_sub_axes(*before, crosses ? State{} : after);
-      if (!sub_axes.empty()) {
-        std::vector<std::string> dims;
-        for (const SubAxis& sub_axis : sub_axes) dims.push_back(to_text(sub_axis, names, shape));
-        all.insert(all.end(), sub_axes.begin(), sub_axes.end());
+      std::vector<std::string> dims;
+      for (const PendingSubAxis& p : reduced_between(*before, crosses ? State{} : after, shape)) {
+        dims.push_back(to_text(p.sub_axis, names, shape));
+        all.push_back(p.sub_axis);
+      }
+      if (!dims.empty()) {
         note.nesting += (note.nesting.empty() ? "" : ", then ") + join(dims, "+");
         ++note.collectives;
       }

@@ -481,7 +481,7 @@ StepList exchanges_through(const PlanQuestion& question, const Stops& stops, boo
     step.state = stops[i];
     if (crosses) step.mesh = dst_mesh.name;
     step.logical_shape = request.tensor.shape;
-    if (i == 0) set_reduction(step, request.src, stops[i]);
+    if (i == 0) set_reduction(step, question.meshes->meshes[request.src_mesh], *before, stops[i]);
     step.phases = i + 1 < stops.size() ? 1 : phases;
     step.whole_pieces = whole_pieces && step.phases == 1;
     step.why = step.phases == 2       ? shares_fetching

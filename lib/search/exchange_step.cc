@@ -24,11 +24,10 @@ State landing_of(const Request& request) {
   return landing;
 }
 
-void set_reduction(Step& step, const State& src, const State& landing) {
+void set_reduction(Step& step, const Mesh& mesh, const State& src, const State& landing) {
   int64_t averaged = 1;
   bool several = false;
-  for (const PendingSubAxis& p : src.partial) {
-    if (p.sub_axis.size == 1 || is_in(landing.partial, p)) continue;
+  for (const PendingSubAxis& p : reduced_between(src, landing, mesh_shape(mesh))) {
     if (step.reduce_op && (*step.reduce_op != p.op || p.op == ReduceOp::avg)) several = true;
     step.reduce_op = p.op;
     if (p.op == ReduceOp::avg) averaged *= p.sub_axis.size;
@@ -103,7 +102,7 @@ ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
   step.state = landing;
   if (crosses) step.mesh = dst_mesh.name;
   step.logical_shape = request.tensor.shape;
-  set_reduction(step, src, landing);
+  set_reduction(step, levels.mesh(), src, landing);
   ExchangeQuestion q;
   q.levels = &levels;
   q.dst_mesh = crosses ? &dst_mesh : nullptr;

@@ -15,8 +15,8 @@ namespace meshplan {
 [[nodiscard]] State landing_of(const Request& request);
 
 // The reduction of an exchange that completes all that is not pending at `landing`: the one op, or
-// a sum that is divided where several ops or averages meet.
-void set_reduction(Step& step, const State& src, const State& landing);
+// a sum that is divided where several ops or averages meet. `mesh`: of `src`.
+void set_reduction(Step& step, const Mesh& mesh, const State& src, const State& landing);
 
 // What an exchange may be across meshes beside one phase from the nearest holders.
 struct ExchangeWays {

@@ -19,11 +19,6 @@
 namespace meshplan {
 namespace {
 
-bool pending_in(const State& state, const SubAxis& sub_axis) {
-  return std::any_of(state.partial.begin(), state.partial.end(),
-                     [&](const PendingSubAxis& p) { return p.sub_axis == sub_axis; });
-}
-
 // Marks as -1 the places of boxes that are empty: `is_empty` has by tensor dim and number whether
 // the interval is.
 void mark_empty(const std::vector<std::vector<uint8_t>>& is_empty, std::vector<int32_t>& place) {
@@ -142,10 +137,14 @@ class Lister {
         known_(before == nullptr ? 0 : before->classes),
         left_(q.most_listed - (before == nullptr ? 0 : before->looked)),
         level_ranks_(level_ranks_of(q.levels->topology())) {
-    for (const PendingSubAxis& p : q.src->partial) {
-      (q.dst_mesh == nullptr && pending_in(*q.dst, p.sub_axis) ? apart_ : reduced_)
-          .push_back(p.sub_axis);
-    }
+    if (q.src->partial.empty()) return;
+    const std::vector<SubAxis> pending = partial_sub_axes(*q.src);
+    const std::vector<int64_t> sizes = mesh_shape(src_mesh_);
+    const State nothing;
+    for (const PendingSubAxis& p :
+         reduced_between(*q.src, q.dst_mesh == nullptr ? *q.dst : nothing, sizes))
+      reduced_.push_back(p.sub_axis);
+    if (const auto stays = sub_axes_without(pending, reduced_, sizes)) apart_ = *stays;
   }
 
   // Calls visit(ranks, units) for every class that differs from those before and was not listed

@@ -82,6 +82,22 @@ Result<std::vector<SubAxis>> sub_axes_without(const std::vector<SubAxis>& a,
   return left;
 }
 
+std::vector<PendingSubAxis> reduced_between(const State& before, const State& after,
+                                            const std::vector<int64_t>& mesh_shape) {
+  std::vector<PendingSubAxis> reduced;
+  const std::vector<SubAxis> kept = partial_sub_axes(after);
+  for (const PendingSubAxis& p : before.partial) {
+    if (std::find(kept.begin(), kept.end(), p.sub_axis) != kept.end()) continue;
+    const auto rest = sub_axes_without({p.sub_axis}, kept, mesh_shape);
+    if (!rest) {  // parts that do not nest: no step has these states at its ends
+      reduced.push_back(p);
+      continue;
+    }
+    for (const SubAxis& sub_axis : *rest) reduced.push_back({sub_axis, p.op});
+  }
+  return reduced;
+}
+
 std::vector<SubAxis> every_dim(std::span<const int64_t> mesh_shape) {
   std::vector<SubAxis> sub_axes;
   for (size_t m = 0; m < mesh_shape.size(); ++m)

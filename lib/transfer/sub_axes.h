@@ -59,6 +59,13 @@ class CoordinatesOn {
 [[nodiscard]] Result<std::vector<SubAxis>> sub_axes_without(const std::vector<SubAxis>& a,
                                                             const std::vector<SubAxis>& b,
                                                             const std::vector<int64_t>& mesh_shape);
+// What a step between two states of one mesh reduces: pending before and not after, of a sub-axis
+// of which a part stays pending the rest. In mesh order, mesh dims of size 1 apart. (An exchange
+// lists every mesh dim, not just these.)
+//
+//     mesh b 6     P(sum) -> {P(sum):2,R:3}: b:(2)3
+[[nodiscard]] std::vector<PendingSubAxis> reduced_between(const State& before, const State& after,
+                                                          const std::vector<int64_t>& mesh_shape);
 // Every mesh dim whole: what an exchange lists.
 [[nodiscard]] std::vector<SubAxis> every_dim(std::span<const int64_t> mesh_shape);
 [[nodiscard]] std::vector<SubAxis> partial_sub_axes(const State& state);

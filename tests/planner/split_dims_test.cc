@@ -52,7 +52,7 @@ Request request_of(const std::vector<int64_t>& shape, const std::vector<int64_t>
 
 TEST_CASE("twelve ranks on hosts of eight: the finding, the plan on any groups and the split mesh agree") {
   const std::vector<int64_t> sizes{2, 12};
-  const Topology topology = test::two_levels(8, 0);
+  const Topology topology = *topology_preset("h100");
   const Request request = request_of({8, 6144, 4096}, sizes, "S(0)P(sum)", "S(0)S(1)");
   const PlannedRedistribution planned = plan_one(table_of(sizes), topology, request, audited(GroupPolicy::declared));
   const AuditFinding* found = found_in(planned);
@@ -60,7 +60,7 @@ TEST_CASE("twelve ranks on hosts of eight: the finding, the plan on any groups a
   CHECK(found->kind == "split_saves");
   CHECK(found->step == -1);
   CAPTURE(found->message);
-  CHECK(found->message.find("with b split 3 x 4 the plan takes 2.34 ms, with groups b:(3)4; on whole mesh dims 5.99 ms;") == 0);
+  CHECK(found->message.find("with b split 3 x 4 the plan takes 2.40 ms, with groups b:(3)4, b:(1)3; on whole mesh dims 2.54 ms;") == 0);
   CHECK(found->predicted_ps == planned.totals.predicted_ps);
   CHECK(found->wire_bytes == planned.totals.wire_bytes);
 
@@ -78,7 +78,7 @@ TEST_CASE("twelve ranks on hosts of eight: the finding, the plan on any groups a
 }
 
 TEST_CASE("nothing is said where whole mesh dims do as well") {
-  const Topology topology = test::two_levels(8, 0);
+  const Topology topology = *topology_preset("h100");
   const auto says_of = [&](const std::vector<int64_t>& sizes, const std::string& src, const std::string& dst, PlanOptions options) {
     const PlannedRedistribution planned = plan_one(table_of(sizes), topology, request_of({8, 6144, 4096}, sizes, src, dst), options);
     return found_in(planned) != nullptr;
@@ -103,7 +103,8 @@ TEST_CASE("a finding never promises less than nothing, nor another plan than any
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{2, 6}, {4, 6}, {12}, {2, 12}, {10, 2}}) {
     const auto states = all_states(sizes, 2, {ReduceOp::sum});
     for (const int64_t ranks : {4, 8}) {
-      const Topology topology = test::two_levels(ranks, 0);
+      Topology topology = *topology_preset("h100");
+      topology.levels[0].ranks = ranks;
       for (size_t i = 0; i < states.size(); ++i) {
         for (size_t j = i % 2; j < states.size(); j += 2) {
           if (i == j || !states[j].partial.empty()) continue;

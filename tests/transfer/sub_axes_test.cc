@@ -14,6 +14,19 @@ TEST_CASE("sub-axes of a mesh dim subtract") {
   CHECK_FALSE(sub_axes_without({{0, 1, 6}}, {{0, 2, 3}, {0, 3, 2}}, {6}).ok());
 }
 
+TEST_CASE("of a sum of which a part stays pending the rest is reduced") {
+  const auto state = [](const std::string& text) { return *parse_state(text, std::vector<int64_t>{2, 6}, 1); };
+  const auto reduced = [&](const std::string& after) { return reduced_between(state("P(sum)P(avg)"), state(after), {2, 6}); };
+  using List = std::vector<PendingSubAxis>;
+  CHECK(reduced("P(sum)P(avg)").empty());
+  CHECK(reduced("RP(avg)") == List{{{0, 1, 2}, ReduceOp::sum}});
+  CHECK(reduced("P(sum){P(avg):2,R:3}") == List{{{1, 2, 3}, ReduceOp::avg}});
+  CHECK(reduced("R{S(0):2,P(avg):3}") == List{{{0, 1, 2}, ReduceOp::sum}, {{1, 1, 2}, ReduceOp::avg}});
+  // Pending over one rank is nothing; two parts of a mesh dim are the whole.
+  CHECK(reduced_between(*parse_state("P(sum)R", std::vector<int64_t>{1, 6}, 1), state("RR"), {1, 6}).empty());
+  CHECK(reduced_between(state("R{P(sum):2,P(sum):3}"), state("RP(sum)"), {2, 6}).empty());
+}
+
 TEST_CASE("coordinates on sub-axes as a number and as part of the index") {
   const std::vector<SubAxis> middle{{0, 2, 2}};
   const std::vector<int64_t> one_dim{8};
