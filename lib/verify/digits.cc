@@ -153,6 +153,18 @@ void to_digits(const State& state, const Digits& digits, DigitState& out) {
   }
 }
 
+std::optional<PendingDigits> pending_digits(std::span<const int64_t> mesh_shape,
+                                            const State& before, const State& after) {
+  const State from{{}, before.partial};
+  const State to{{}, after.partial};
+  const State* const states[] = {&from, &to};
+  std::optional<PendingDigits> pending(std::in_place);
+  if (!make_digits(mesh_shape, states, {}, pending->digits)) return std::nullopt;
+  to_digits(from, pending->digits, pending->before);
+  to_digits(to, pending->digits, pending->after);
+  return pending;
+}
+
 Problem check_state(const State& state, std::span<const int64_t> mesh_shape, size_t tensor_rank) {
   if (state.shards.size() != tensor_rank) {
     return "the state has " + std::to_string(state.shards.size()) +

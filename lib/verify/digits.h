@@ -93,6 +93,16 @@ struct DigitState {
 // The state written in `digits`, which were made for it.
 void to_digits(const State& state, const Digits& digits, DigitState& out);
 
+// What is pending before and after a step on one mesh, in digits of its own: shards may cut mesh
+// dims at places that do not divide one another. nullopt where what is pending does so, too.
+struct PendingDigits {
+  Digits digits;
+  DigitState before;
+  DigitState after;
+};
+[[nodiscard]] std::optional<PendingDigits> pending_digits(std::span<const int64_t> mesh_shape,
+                                                          const State& before, const State& after);
+
 // The digits of some sub-axes, for which `digits` were made.
 [[nodiscard]] DigitSet digits_of(std::span<const SubAxis> sub_axes, const Digits& digits);
 

@@ -93,30 +93,18 @@ std::optional<Listing::Boxes> Listing::boxes_of(const State& state, std::span<co
 
 bool Listing::list_pending(std::span<const int64_t> mesh_shape) {
   const bool crosses = view_->dst_mesh != view_->src_mesh;
-  const State* const states[] = {view_->src, crosses ? view_->src : view_->dst};
-  Digits digits;
-  DigitSet stays = 0;
-  if (make_digits(mesh_shape, states, {}, digits)) {
-    DigitState after;
-    to_digits(*states[1], digits, after);
-    stays = crosses ? 0 : after.pending;
-  } else {
-    // Parts of a mesh dim that do not nest: what is pending stays as it is, or all of it is
-    // reduced.
-    if (!make_digits(mesh_shape, {states, 1}, {}, digits)) return false;
-    stays = view_->dst->partial.empty() ? 0 : ~DigitSet{0};
-  }
-  DigitState before;
-  to_digits(*view_->src, digits, before);
+  const auto pending = pending_digits(mesh_shape, *view_->src, crosses ? State{} : *view_->dst);
+  if (!pending) return false;
   std::vector<uint8_t> kept;
   std::vector<uint8_t> reduced;
-  for (size_t i = 0; i < digits.count; ++i) {
-    if (has(before.pending, i)) (has(stays, i) ? kept : reduced).push_back(static_cast<uint8_t>(i));
+  for (size_t i = 0; i < pending->digits.count; ++i) {
+    if (!has(pending->before.pending, i)) continue;
+    (has(pending->after.pending, i) ? kept : reduced).push_back(static_cast<uint8_t>(i));
   }
-  kept_of_ = digit_numbers(digits, kept, mesh_shape);
-  reduced_of_ = digit_numbers(digits, reduced, mesh_shape);
+  kept_of_ = digit_numbers(pending->digits, kept, mesh_shape);
+  reduced_of_ = digit_numbers(pending->digits, reduced, mesh_shape);
   for (const uint8_t digit : reduced)
-    contributions_ *= static_cast<size_t>(digits.list[digit].size);
+    contributions_ *= static_cast<size_t>(pending->digits.list[digit].size);
   return true;
 }
 

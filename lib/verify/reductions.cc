@@ -4,35 +4,25 @@
 
 #include "base/int_math.h"
 #include "base/text.h"
+#include "verify/digits.h"
 #include "verify/figures.h"
 
 namespace meshplan::verification {
 namespace {
 
-// The stretches of `whole` that no sub-axis pending after the step covers.
-void add_uncovered(const SubAxis& whole, const State& after, std::vector<SubAxis>& list) {
-  const int64_t end = whole.before * whole.size;
-  int64_t from = whole.before;  // all further out is covered, or listed
-  while (from < end) {
-    int64_t covered_from = end;
-    int64_t covered_to = end;
-    for (const PendingSubAxis& p : after.partial) {  // the next one that ends further in
-      const int64_t p_end = p.sub_axis.before * p.sub_axis.size;
-      if (p.sub_axis.mesh_dim != whole.mesh_dim || p_end <= from) continue;
-      if (p.sub_axis.before >= covered_from) continue;
-      covered_from = std::max(from, p.sub_axis.before);
-      covered_to = std::min(end, p_end);
-    }
-    if (covered_from > from) list.push_back({whole.mesh_dim, from, covered_from / from});
-    from = covered_to;
-  }
-}
-
 // What is pending before a step and not after it, of a sub-axis also a part; what has one rank
-// needs no collective. `after`: nothing pending where the step leaves the mesh.
-std::vector<SubAxis> finished(const State& before, const State& after) {
+// needs no collective. `after`: nothing pending where the step leaves the mesh. The step was
+// checked: what is pending divides.
+std::vector<SubAxis> finished(std::span<const int64_t> mesh_shape, const State& before,
+                              const State& after) {
   std::vector<SubAxis> list;
-  for (const PendingSubAxis& pending : before.partial) add_uncovered(pending.sub_axis, after, list);
+  const auto pending = pending_digits(mesh_shape, before, after);
+  if (!pending) return list;
+  for (size_t i = 0; i < pending->digits.count; ++i) {
+    const Digit& digit = pending->digits.list[i];
+    if (has(pending->before.pending & ~pending->after.pending, i))
+      list.push_back({digit.mesh_dim, digit.before, digit.size});
+  }
   return list;
 }
 
@@ -47,7 +37,8 @@ ReductionNote count_reduction(const Mesh& mesh, std::span<const int64_t> mesh_sh
     const bool leaves = !step.mesh.empty() && step.mesh != mesh.name;
     // Only a step with a reduce op takes anything from what is pending.
     const std::vector<SubAxis> done =
-        step.reduce_op ? finished(*before, leaves ? State{} : step.state) : std::vector<SubAxis>{};
+        step.reduce_op ? finished(mesh_shape, *before, leaves ? State{} : step.state)
+                       : std::vector<SubAxis>{};
     before = &step.state;
     if (done.empty()) continue;
     if (note.collectives++ > 0) note.nesting += ", then ";

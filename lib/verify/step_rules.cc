@@ -178,17 +178,21 @@ std::vector<PendingSubAxis> reduced_sub_axes(const Digits& digits, const DigitSt
 }
 
 // An exchange between states that cut a mesh dim at places that do not divide one another (2 and 3
-// of 6): any shards may become any other shards, and what is pending stays or is all reduced.
-Problem check_exchange_of_unlike_parts(const State& before, const Step& step) {
-  if (!step.reduce_op) {
-    if (before.partial != step.state.partial)
-      return std::string("an exchange without a reduce op keeps what is pending");
-    return std::nullopt;
-  }
-  if (!step.state.partial.empty())
+// of 6): any shards may become any other shards. What is pending stays or is reduced, by parts.
+Problem check_exchange_of_unlike_parts(std::span<const int64_t> mesh_shape, const State& before,
+                                       const Step& step) {
+  const auto pending = pending_digits(mesh_shape, before, step.state);
+  if (!pending) {
     return std::string(
-        "a reducing exchange between unlike parts of a mesh dim leaves nothing pending");
-  return check_reduction(before.partial, step);
+        "the parts of a mesh dim pending before it and after it do not divide one another");
+  }
+  const DigitState& from = pending->before;
+  const DigitState& to = pending->after;
+  for (size_t i = 0; i < pending->digits.count; ++i) {
+    if (has(to.pending, i) && from.role[i] != to.role[i])
+      return "an exchange cannot make " + role_text(to.role[i]) + " of " + role_text(from.role[i]);
+  }
+  return check_reduction(reduced_sub_axes(pending->digits, from, from.pending & ~to.pending), step);
 }
 
 // Where every digit has the same role in both.
@@ -272,7 +276,7 @@ Problem check_step(const Mesh& mesh, std::span<const int64_t> mesh_shape,
   const State* const states[] = {&before, &step.state};
   Digits digits;
   if (!make_digits(mesh_shape, states, step.mesh_dims, digits)) {
-    if (step.op == Op::exchange) return check_exchange_of_unlike_parts(before, step);
+    if (step.op == Op::exchange) return check_exchange_of_unlike_parts(mesh_shape, before, step);
     return std::string(
         "the parts of a mesh dim before it, after it and in mesh_dims do not divide one another");
   }

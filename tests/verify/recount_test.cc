@@ -87,6 +87,28 @@ struct Case {
   Step step;
 };
 
+// Some of what is pending, or a part of it, stays so; the rest of its mesh dim shards a tensor dim or is free.
+void keep_some(Random& random, const std::vector<PendingSubAxis>& pending, State& after) {
+  const auto is_on_dim = [&](const SubAxis& sub_axis) {
+    return std::any_of(pending.begin(), pending.end(), [&](const PendingSubAxis& p) { return p.sub_axis.mesh_dim == sub_axis.mesh_dim; });
+  };
+  for (auto& list : after.shards) std::erase_if(list, is_on_dim);
+  const bool all = random.one_in(3);
+  for (const PendingSubAxis& p : pending) {
+    SubAxis kept = p.sub_axis;
+    for (const int64_t factor : {2, 3}) {
+      if (all || kept.size % factor != 0 || kept.size == factor || random.one_in(2)) continue;
+      const bool outer = random.one_in(2);
+      const SubAxis first{kept.mesh_dim, kept.before, factor};
+      const SubAxis second{kept.mesh_dim, kept.before * factor, kept.size / factor};
+      if (!after.shards.empty() && random.one_in(2))
+        after.shards[static_cast<size_t>(random.below(static_cast<int64_t>(after.shards.size())))].push_back(outer ? second : first);
+      kept = outer ? first : second;
+    }
+    if (all || !random.one_in(3)) after.partial.push_back({kept, p.op});
+  }
+}
+
 Case random_exchange(Random& random) {
   Case c;
   c.table = random_meshes(random);
@@ -97,22 +119,12 @@ Case random_exchange(Random& random) {
   const std::vector<int64_t> dst_sizes = mesh_shape(c.table.meshes[c.dst_mesh]);
   c.src = random_parts(random, src_sizes, c.tensor.shape.size(), random.one_in(3));
   c.dst = random_parts(random, dst_sizes, c.tensor.shape.size(), false);
-  // What stays pending does so on both sides; all of it or none of it, so that nothing is half
-  // reduced.
-  if (c.src_mesh == c.dst_mesh && random.one_in(2)) {
-    for (auto& list : c.dst.shards) {
-      std::erase_if(list, [&](const SubAxis& sub_axis) {
-        return std::any_of(c.src.partial.begin(), c.src.partial.end(),
-                           [&](const PendingSubAxis& p) { return p.sub_axis.mesh_dim == sub_axis.mesh_dim; });
-      });
-    }
-    c.dst.partial = c.src.partial;
-  }
+  if (c.src_mesh == c.dst_mesh && random.one_in(2)) keep_some(random, c.src.partial, c.dst);
   c.plan.topology = test::random_levels(random, 400'000);
   c.step.op = Op::exchange;
   c.step.state = c.dst;
   c.step.whole_pieces = random.one_in(2);
-  if (!c.src.partial.empty() && c.dst.partial.empty()) c.step.reduce_op = ReduceOp::sum;
+  if (c.dst.partial != c.src.partial) c.step.reduce_op = ReduceOp::sum;
   const bool crosses = c.src_mesh != c.dst_mesh;
   if (crosses && !c.step.whole_pieces && !c.step.reduce_op && random.one_in(2)) c.step.far_64ths = 1 + random.below(63);
   return c;

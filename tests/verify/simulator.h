@@ -206,11 +206,19 @@ inline std::vector<SubAxis> sub_axes_of(const State& state) {
 
 // One step on one mesh.
 inline void run_step(World& world, const State& state_before, const Step& whole_step, const std::vector<int64_t>& shape) {
-  std::vector<SubAxis> all = sub_axes_of(state_before);
-  for (const SubAxis& sub_axis : sub_axes_of(whole_step.state)) all.push_back(sub_axis);
+  // In an exchange any shards may become any others: only what is pending is cut alike.
+  const bool exchanges = whole_step.op == Op::exchange;
+  std::vector<SubAxis> all;
+  for (const State* state : {&state_before, &whole_step.state}) {
+    for (const SubAxis& sub_axis : exchanges ? pending_sub_axes(*state) : sub_axes_of(*state)) all.push_back(sub_axis);
+  }
   Step step = whole_step;
-  const State before = cut_alike(state_before, all);
+  State before = cut_alike(state_before, all);
   step.state = cut_alike(whole_step.state, all);
+  if (exchanges) {
+    before.shards = state_before.shards;
+    step.state.shards = whole_step.state.shards;
+  }
   const auto count = static_cast<size_t>(elements_of(shape));
   std::vector<PendingSubAxis> old_pending;  // pending before and not after
   std::vector<PendingSubAxis> new_pending;  // pending after and not before
