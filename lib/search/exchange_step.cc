@@ -37,14 +37,13 @@ void set_reduction(Step& step, const Mesh& mesh, const State& src, const State& 
   step.scale_divisor = averaged;
 }
 
-namespace {
-
-// Whether ranks of the mesh want one box, which a unit then need fetch only once.
 bool has_copies(const State& state, const Mesh& mesh) {
   int64_t boxes = 1;
   for (const auto& order : state.shards) boxes = saturating_mul(boxes, product_of_sizes(order));
   return boxes < mesh_size(mesh);
 }
+
+namespace {
 
 // The exchange at hand in another way, where that is known to cost less.
 void take_cheaper(const ExchangeCost& other, ExchangeStep& made) {

@@ -18,6 +18,9 @@ namespace meshplan {
 // a sum that is divided where several ops or averages meet. `mesh`: of `src`.
 void set_reduction(Step& step, const Mesh& mesh, const State& src, const State& landing);
 
+// Whether ranks of the mesh want one box, which a unit then need fetch only once.
+[[nodiscard]] bool has_copies(const State& state, const Mesh& mesh);
+
 // What an exchange may be across meshes beside one phase from the nearest holders.
 struct ExchangeWays {
   int most_phases = 2;
