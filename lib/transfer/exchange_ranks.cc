@@ -89,13 +89,17 @@ class Numbers {
  public:
   Numbers(const std::vector<std::vector<Interval>>& grid, int64_t contributions, size_t ranks) {
     int64_t cells = contributions;
+    sizes_.reserve(grid.size());
     for (const auto& intervals : grid) {
       sizes_.push_back(static_cast<int64_t>(intervals.size()));
       cells = saturating_mul(cells, std::max<int64_t>(1, sizes_.back()));
     }
     if (cells <= static_cast<int64_t>(16 * ranks + 4096))
       dense_.assign(static_cast<size_t>(cells), -1);
+    most_ = static_cast<size_t>(std::min(cells, static_cast<int64_t>(ranks)));
   }
+  // Boxes that get a number, at most.
+  [[nodiscard]] size_t most() const { return most_; }
   // The keys of all ranks' boxes: mixed radix over the grid, the contribution slowest; what empty
   // boxes have says nothing.
   [[nodiscard]] std::vector<int64_t> keys(const SideBoxes& side, const GridPlaces& places,
@@ -125,6 +129,7 @@ class Numbers {
   }
 
  private:
+  size_t most_ = 0;
   std::vector<int64_t> sizes_;  // of the grid
   std::vector<int32_t> dense_;
   std::unordered_map<int64_t, int32_t> hashed_;
@@ -151,6 +156,8 @@ class OverlapLister {
       : grid_(grid), contributions_(contributions), numbers_(numbers), out_(out) {
     for (const auto& intervals : grid) cells_ *= static_cast<int64_t>(intervals.size());
     all_cells_ = contributions * cells_;
+    meetings_.reserve(grid.size());
+    meeting_.reserve(grid.size());
     for (size_t d = 0; d < grid.size(); ++d) meetings_.push_back(meetings(wanted_grid[d], grid[d]));
   }
   // `place`: of the box on its grid. The next one to be listed.
@@ -268,6 +275,8 @@ void number_shards(const SideBoxes& sources, const GridPlaces& places,
   out.place.assign(ranks, -1);
   const std::vector<int64_t> keys = shard_of.keys(sources, places, contribution);
   std::vector<int32_t> held;  // holders of each shard
+  held.reserve(shard_of.most());
+  out.shard_box.reserve(shard_of.most() * places.grid.size());
   for (size_t r = 0; r < ranks; ++r) {
     if (out.source[r] < 0) continue;
     const auto i = static_cast<size_t>(out.source[r]);
@@ -282,6 +291,7 @@ void number_shards(const SideBoxes& sources, const GridPlaces& places,
     out.shard[r] = number;
     out.place[r] = held[static_cast<size_t>(number)]++;
   }
+  out.holders_begin.reserve(held.size() + 1);
   out.holders_begin.assign(1, 0);
   for (int32_t h : held) out.holders_begin.push_back(out.holders_begin.back() + h);
   out.holders.resize(static_cast<size_t>(out.holders_begin.back()));
@@ -329,6 +339,9 @@ std::optional<ExchangeRanks> make_exchange_ranks(const SideBoxes& sources, const
   Numbers wanted_of(target.grid, 1, out.size());
   const std::vector<int64_t> keys = wanted_of.keys(targets, target, {});
   out.wanted.assign(out.size(), -1);
+  out.wanters.reserve(wanted_of.most());
+  out.wanted_box.reserve(wanted_of.most() * target.grid.size());
+  out.overlaps_begin.reserve(wanted_of.most() + 1);
   out.overlaps_begin.assign(1, 0);
   OverlapLister overlaps(source.grid, target.grid, contributions, shard_of, out.overlaps);
   for (size_t r = 0; r < out.size(); ++r) {

@@ -19,14 +19,18 @@
 namespace meshplan {
 namespace {
 
-// Marks as -1 the places of boxes that are empty: `is_empty` has by tensor dim and number whether
-// the interval is.
-void mark_empty(const std::vector<std::vector<uint8_t>>& is_empty, std::vector<int32_t>& place) {
-  const size_t dims = is_empty.size();
+bool has_empty(const std::vector<Interval>& intervals) {
+  return std::any_of(intervals.begin(), intervals.end(),
+                     [](const Interval& interval) { return width(interval) == 0; });
+}
+
+// Marks as -1 the places of boxes that are empty. `intervals`: of each tensor dim, by number.
+void mark_empty(const std::vector<std::vector<Interval>>& intervals, std::vector<int32_t>& place) {
+  const size_t dims = intervals.size();
   for (size_t i = 0; i < place.size(); i += dims) {
     bool empty = false;
     for (size_t d = 0; d < dims; ++d)
-      empty = empty || is_empty[d][static_cast<size_t>(place[i + d])] != 0;
+      empty = empty || width(intervals[d][static_cast<size_t>(place[i + d])]) == 0;
     for (size_t d = 0; d < dims && empty; ++d) place[i + d] = -1;
   }
 }
@@ -37,27 +41,22 @@ void mark_empty(const std::vector<std::vector<uint8_t>>& is_empty, std::vector<i
 void number_places(std::vector<std::vector<Interval>> intervals, bool all, SideBoxes& side) {
   const size_t dims = intervals.size();
   std::vector<int32_t>& place = side.places.place;
-  std::vector<std::vector<uint8_t>> is_empty(dims);  // by number
-  bool some_empty = false;
-  for (size_t d = 0; d < dims; ++d) {
-    for (const Interval& interval : intervals[d]) {
-      is_empty[d].push_back(width(interval) == 0);
-      some_empty = some_empty || width(interval) == 0;
-    }
-  }
-  if (some_empty) mark_empty(is_empty, place);
+  const bool some_empty = std::any_of(intervals.begin(), intervals.end(), has_empty);
+  if (some_empty) mark_empty(intervals, place);
   if (all && !some_empty) {
     side.places.grid = std::move(intervals);
     return;
   }
   side.places.grid.resize(dims);
   std::vector<uint8_t> is_taken;
+  std::vector<int32_t> known;
   for (size_t d = 0; d < dims; ++d) {
     is_taken.assign(intervals[d].size(), 0);
     for (size_t i = d; i < place.size(); i += dims) {
       if (place[i] >= 0) is_taken[static_cast<size_t>(place[i])] = 1;
     }
-    std::vector<int32_t> known(intervals[d].size());
+    known.assign(intervals[d].size(), 0);
+    side.places.grid[d].reserve(known.size());
     for (size_t number = 0; number < known.size(); ++number) {
       if (is_taken[number] == 0) continue;
       known[number] = static_cast<int32_t>(side.places.grid[d].size());
@@ -83,6 +82,7 @@ SideBoxes side_of(const Mesh& mesh, const State& state, std::span<const int64_t>
   const std::vector<int64_t> sizes = mesh_shape(mesh);
   // The intervals of each tensor dim, by the number on its sub-axes.
   std::vector<std::vector<Interval>> intervals;
+  intervals.reserve(dims);
   for (size_t d = 0; d < dims; ++d) {
     intervals.push_back(shard_intervals(state.shards[d], shape[d], sizes));
     numbers.visit(mesh, state.shards[d], indices,
@@ -210,53 +210,59 @@ class Lister {
 
  private:
   // Ranks that differ on what both states cut first and alike have no element in common, before or
-  // after. Gives the kind of each class: classes of one kind have parts of the same widths.
+  // after. Gives the kind of each class: classes of one kind have parts of the same widths. Empty
+  // where all do.
   //
   //     [10], S(0)[a]S(0)[b] -> S(0)[a], a of 4     parts [0:3] [3:6] [6:9] [9:10]: kinds 0 0 0 1
+  //
+  // Sub-axes that stay pending come first among those that keep ranks apart, then the tensor dims'.
   std::vector<int64_t> keep_apart() {
     const std::vector<int64_t> sizes = mesh_shape(src_mesh_);
-    std::vector<std::vector<int64_t>> widths;  // by tensor dim and number of its part
+    int64_t pending = 1;  // coordinates on what stays pending
+    for (const SubAxis& sub_axis : apart_) pending *= sub_axis.size;
+    std::vector<int64_t> kinds{0};  // by number on the sub-axes of the tensor dims so far
+    std::vector<int64_t> next;
+    std::vector<int64_t> widths;  // of the dim's parts, each once, as they are first met
+    bool all_alike = true;
     for (size_t d = 0; d < q_.shape.size(); ++d) {
       const auto& order = q_.src->shards[d];
       const std::span<const SubAxis> common(order.data(),
                                             common_sub_axes(order, q_.dst->shards[d]));
+      if (common.empty()) continue;
       apart_.insert(apart_.end(), common.begin(), common.end());
-      widths.emplace_back();
-      for (const Interval& part : shard_intervals(common, q_.shape[d], sizes))
-        widths.back().push_back(width(part));
+      const std::vector<Interval> parts = shard_intervals(common, q_.shape[d], sizes);
+      widths.clear();
+      for (const Interval& part : parts) {
+        if (std::find(widths.begin(), widths.end(), width(part)) == widths.end())
+          widths.push_back(width(part));
+      }
+      all_alike = all_alike && widths.size() == 1;
+      next.clear();
+      for (const int64_t kind : kinds) {
+        for (const Interval& part : parts)
+          next.push_back(kind * std::ssize(widths) +
+                         (std::find(widths.begin(), widths.end(), width(part)) - widths.begin()));
+      }
+      kinds.swap(next);
     }
-    if (std::all_of(widths.begin(), widths.end(),
-                    [](const std::vector<int64_t>& w) { return w.front() == w.back(); }))
-      return {};
-    return kinds_of(widths);
+    if (all_alike) return {};
+    number_as_met(kinds);
+    const auto classes = kinds.size();
+    for (int64_t i = 1; i < pending; ++i)
+      for (size_t k = 0; k < classes; ++k) kinds.push_back(kinds[k]);
+    return kinds;
   }
 
-  // Sub-axes that stay pending come first among those that keep ranks apart, then the tensor dims'.
-  [[nodiscard]] std::vector<int64_t> kinds_of(
-      const std::vector<std::vector<int64_t>>& widths) const {
-    std::map<std::vector<int64_t>, int64_t> known;
-    std::vector<std::vector<int64_t>> looks{{}};
-    int64_t pending = 1;  // coordinates on what stays pending: all, over those of the tensor dims
-    for (const SubAxis& sub_axis : apart_) pending *= sub_axis.size;
-    for (const std::vector<int64_t>& of_dim : widths) {
-      std::vector<std::vector<int64_t>> next;
-      for (const std::vector<int64_t>& look : looks) {
-        for (const int64_t w : of_dim) {
-          next.push_back(look);
-          next.back().push_back(w);
-        }
-      }
-      looks = std::move(next);
-      pending /= static_cast<int64_t>(of_dim.size());
+  // 0, 1, 2, ... in place of values, in the order in which they are first met.
+  static void number_as_met(std::vector<int64_t>& values) {
+    std::vector<int64_t> numbers(
+        static_cast<size_t>(*std::max_element(values.begin(), values.end()) + 1), -1);
+    int64_t met = 0;
+    for (int64_t& value : values) {
+      int64_t& number = numbers[static_cast<size_t>(value)];
+      if (number < 0) number = met++;
+      value = number;
     }
-    std::vector<int64_t> kinds;
-    for (int64_t i = 0; i < pending; ++i) {
-      for (const std::vector<int64_t>& look : looks) {
-        const auto fresh = static_cast<int64_t>(known.size());
-        kinds.push_back(known.try_emplace(look, fresh).first->second);
-      }
-    }
-    return kinds;
   }
 
   template <class Visitor>

@@ -17,7 +17,11 @@ CoordinatesOn::CoordinatesOn(std::span<const SubAxis> sub_axes,
 
 std::vector<int32_t> numbers_on(std::span<const SubAxis> sub_axes,
                                 std::span<const int64_t> mesh_shape) {
-  std::vector<int32_t> numbers{0};
+  size_t ranks = 1;
+  for (const int64_t size : mesh_shape) ranks *= static_cast<size_t>(size);
+  std::vector<int32_t> numbers;
+  numbers.reserve(ranks);
+  numbers.push_back(0);
   std::vector<int32_t> parts;  // what a coordinate on the mesh dim at hand adds
   for (size_t m = 0; m < mesh_shape.size(); ++m) {
     parts.assign(static_cast<size_t>(mesh_shape[m]), 0);
@@ -31,11 +35,13 @@ std::vector<int32_t> numbers_on(std::span<const SubAxis> sub_axes,
         parts[c] += static_cast<int32_t>(digit * weight);
       }
     }
-    std::vector<int32_t> next(numbers.size() * parts.size());
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      for (size_t c = 0; c < parts.size(); ++c) next[i * parts.size() + c] = numbers[i] + parts[c];
+    // In place, from the back: a number is read before what follows from it is written over it.
+    const size_t before = numbers.size();
+    numbers.resize(before * parts.size());
+    for (size_t i = before; i-- > 0;) {
+      const int32_t number = numbers[i];
+      for (size_t c = parts.size(); c-- > 0;) numbers[i * parts.size() + c] = number + parts[c];
     }
-    numbers = std::move(next);
   }
   return numbers;
 }

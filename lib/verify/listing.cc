@@ -11,16 +11,22 @@ namespace {
 // For every rank of a mesh, row-major, the sum over the mesh dims of `part(mesh dim, coordinate)`.
 template <class Number, class Part>
 std::vector<Number> sums(std::span<const int64_t> mesh_shape, Part part) {
-  std::vector<Number> all{0};
+  size_t ranks = 1;
+  for (const int64_t size : mesh_shape) ranks *= static_cast<size_t>(size);
+  std::vector<Number> all;
+  all.reserve(ranks);
+  all.push_back(0);
+  std::vector<Number> parts;
   for (size_t m = 0; m < mesh_shape.size(); ++m) {
-    std::vector<Number> parts(static_cast<size_t>(mesh_shape[m]));
-    for (size_t c = 0; c < parts.size(); ++c) parts[c] = part(m, static_cast<int64_t>(c));
-    std::vector<Number> next;
-    next.reserve(all.size() * parts.size());
-    for (const Number sum : all) {
-      for (const Number more : parts) next.push_back(sum + more);
+    parts.clear();
+    for (int64_t c = 0; c < mesh_shape[m]; ++c) parts.push_back(part(m, c));
+    // In place, from the back: a sum is read before what follows from it is written over it.
+    const size_t before = all.size();
+    all.resize(before * parts.size());
+    for (size_t i = before; i-- > 0;) {
+      const Number sum = all[i];
+      for (size_t c = parts.size(); c-- > 0;) all[i * parts.size() + c] = sum + parts[c];
     }
-    all = std::move(next);
   }
   return all;
 }
