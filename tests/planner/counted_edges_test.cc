@@ -1,0 +1,170 @@
+// Every step that a search may take, not just those of the plans that it finds: the verifier accepts
+// it and counts the figures that the search prices it at.
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "../cost/some_protocols.h"
+#include "../search/small_question.h"
+#include "base/seed.h"
+#include "cost/step_cost.h"
+#include "plan/describe_moves.h"
+#include "search/edge_steps.h"
+#include "search/joining_sums.h"
+#include "search/moves.h"
+#include "verify/random_levels.h"
+#include "verify/random_world.h"
+#include "verify/recount.h"
+#include "verify/step_rules.h"
+
+using namespace meshplan;
+
+namespace {
+
+using test::Random;
+
+constexpr uint64_t edges_seed = 20261128;
+
+// A mesh of few ranks, units that often cut its dims unevenly, and a tensor of which something is
+// often pending.
+struct EdgeWorld {
+  std::vector<int64_t> sizes;
+  Topology topology;
+  TensorMeta tensor;
+  std::vector<int64_t> ranks;
+  State src;
+  State dst;
+  std::optional<DType> reduce_dtype;
+};
+
+EdgeWorld random_edge_world(Random& random) {
+  static const std::vector<std::vector<int64_t>> meshes{{4},    {6},    {8},     {12},   {2, 6},    {6, 2},
+                                                        {3, 4}, {4, 3}, {2, 12}, {5, 2}, {2, 2, 3}, {2, 4, 2}};
+  static const std::vector<int64_t> extents{1, 2, 3, 4, 5, 6, 8, 12, 13, 16, 24, 48, 50};
+  EdgeWorld w;
+  w.sizes = random.pick(meshes);
+  w.topology = test::random_levels(random, 400'000);
+  if (random.one_in(3)) w.topology = test::with_protocols(w.topology);
+  w.tensor.dtype = DType::float32;
+  for (int64_t d = 1 + random.below(3); d > 0; --d) w.tensor.shape.push_back(random.pick(extents));
+  int64_t world = 1;
+  for (const int64_t size : w.sizes) world *= size;
+  if (random.one_in(4)) {
+    for (int64_t r = 0; r < world; ++r) w.ranks.push_back(r);
+    random.shuffle(w.ranks);
+  }
+  const size_t rank = w.tensor.shape.size();
+  w.src = test::random_state(random, w.sizes, rank, 0, 2);
+  w.dst = test::random_state(random, w.sizes, rank, 0, 2);
+  if (!random.one_in(4)) w.dst.partial.clear();
+  if (random.one_in(4)) w.reduce_dtype = DType::bfloat16;
+  return w;
+}
+
+// What both ends begin with stays where it is; the other sub-axes are anywhere, or pending.
+SearchState random_edge_end(const PlanProblem& p, uint16_t pending, Random& random) {
+  SearchState s;
+  s.pending = pending;
+  for (int d = 0; d < p.dims; ++d) {
+    for (int i = 0; i < p.frozen[static_cast<size_t>(d)]; ++i)
+      append(s, p.dims, d, p.source.sub_axis[static_cast<size_t>(p.source.begin_of(d) + i)]);
+  }
+  std::vector<int> others;
+  for (int i = 0; i < p.sub_axes; ++i) {
+    if (((pending | frozen_sub_axes(p)) >> i & 1) == 0) others.push_back(i);
+  }
+  random.shuffle(others);
+  for (const int i : others) {
+    const auto d = static_cast<int>(random.below(p.dims + 1));
+    if (d < p.dims) append(s, p.dims, d, static_cast<uint8_t>(i));
+  }
+  return s;
+}
+
+class Counter {
+ public:
+  Counter(const EdgeWorld& w, const test::SmallQuestion& question, const PlanProblem& p) : w_(w), question_(question), p_(p) {
+    plan_.topology = w.topology;
+    plan_.meshes = question.meshes;
+  }
+
+  // Empty where all is as counted; else what is not.
+  std::string problem_of(const SearchState& from, const Edge& edge) const {
+    const State before = to_state(p_, from);
+    PlannedRedistribution alone;
+    alone.request = question_.request;
+    alone.request.src = before;
+    alone.steps = steps_of_edges(p_, {edge}, "");
+    if (alone.steps.size() != 1) return std::to_string(alone.steps.size()) + " steps";
+    alone.request.dst = alone.steps.front().state;
+    // It was described from the question's source.
+    Step& described = alone.steps.own().front();
+    describe_moves(described, {});
+    describe_change(before, question_.mesh, described);
+    price_redistribution(alone, question_.meshes, question_.levels);
+    const Step& step = alone.steps.front();
+    const std::string text = to_text(before, w_.sizes) + " " + std::string(to_text(step.op)) + " " + to_text(step.state, w_.sizes) + ": ";
+    const Mesh& mesh = plan_.meshes.meshes.front();
+    if (auto problem = verification::check_step(mesh, w_.sizes, w_.tensor.shape, before, step)) return text + *problem;
+    const verification::Counted counted = verification::recount({&plan_, &mesh, &mesh, &w_.tensor, w_.reduce_dtype, &before, &step});
+    if (!counted.wrong.empty()) return text + counted.wrong;
+    std::string wrong;
+    const auto compare = [&](const char* what, std::optional<int64_t> is, int64_t said) {
+      if (is && *is != said) wrong += text + what + " " + std::to_string(said) + ", counted " + std::to_string(*is) + "; ";
+    };
+    compare("wire", counted.wire_bytes, edge.cost.wire_bytes);
+    compare("peak", counted.peak_bytes, step.peak_bytes);
+    // A sum that joins others is charged for in the search, and takes nothing.
+    const int64_t ps = edge.op == Op::to_partial && edge.cost.ps <= joining_ps ? 0 : edge.cost.ps;
+    compare("ps", counted.ps, ps);
+    if (counted.least_ps && ps < *counted.least_ps) wrong += text + "ps below what is counted at least";
+    return wrong;
+  }
+
+ private:
+  const EdgeWorld& w_;
+  const test::SmallQuestion& question_;
+  const PlanProblem& p_;
+  Plan plan_;
+};
+
+}  // namespace
+
+TEST_CASE("every step that a search may take is accepted, and counted as it is priced") {
+  const uint64_t seed = test::seed_or(edges_seed);
+  std::map<std::string, int64_t> seen;
+  for (int64_t round = 0; round < test::rounds_or(4'000); ++round) {
+    Random random(seed + static_cast<uint64_t>(round));
+    const EdgeWorld w = random_edge_world(random);
+    test::SmallQuestion question(w.sizes, w.topology, w.tensor, w.ranks);
+    question.request.src = w.src;
+    question.request.dst = w.dst;
+    question.request.reduce_dtype = w.reduce_dtype;
+    const auto p = question.problem();
+    if (!p) continue;
+    const Counter counter(w, question, *p);
+    const auto check = [&](const SearchState& from, const Edge& edge) {
+      if (edge.at_least || edge.estimated || edge.cost.ps == INT64_MAX) return;  // no such step, or not priced
+      const std::string problem = counter.problem_of(from, edge);
+      if (!problem.empty()) FAIL_CHECK("seed " << seed + static_cast<uint64_t>(round) << ": " << to_text(question.mesh) << ", " << problem);
+      const bool keeps = edge.reduced != 0 && edge.to.pending != 0;
+      ++seen[std::string(to_text(edge.op)) + (edge.phases == 2 ? " in two phases" : "") + (keeps ? " of a part" : "")];
+    };
+    for (int k = 0; k < 12; ++k) {
+      const auto some = [&](uint16_t of) { return random.one_in(3) ? of : static_cast<uint16_t>(of & random.below(1 << 16)); };
+      const uint16_t pending = some(p->source_pending);
+      const SearchState from = random_edge_end(*p, pending, random);
+      std::vector<Edge> edges;
+      (void)collective_moves(*p, from, edges);
+      for (const Edge& edge : edges) check(from, edge);
+      const SearchState to = random_edge_end(*p, some(pending), random);
+      if (from == to) continue;
+      // What reduces goes in one phase.
+      for (const ExchangeWay way : exchange_ways) {
+        if (way == ExchangeWay::one_phase || from.pending == to.pending) check(from, exchange_edge(*p, from, to, way));
+      }
+    }
+  }
+  for (const auto& [what, times] : seen) MESSAGE(what << ": " << times);
+  CHECK(seen["exchange of a part"] * 20 > test::rounds_or(4'000));
+}
