@@ -126,6 +126,15 @@ void LeastTimes::add_exchanges(const Topology& topology) {
   kinds_.push_back(kind);
 }
 
+// What so many ranks outside of a unit of level 0 take more, of which one is as far as `level`; the
+// others may all be no further than level 1.
+int64_t LeastTimes::outside_ns(const Kind& kind, int64_t ranks, int level) {
+  const int64_t ns = saturating_mul(ranks, kind.outer_ns[0]);
+  return level > 1
+             ? saturating_add(ns, kind.outer_ns[static_cast<size_t>(level)] - kind.outer_ns[1])
+             : ns;
+}
+
 int64_t LeastTimes::step_ns(const Kind& kind, int64_t ranks, int level) const {
   const auto at = static_cast<size_t>(level);
   const int64_t outside = level > 0 ? 1 : 0;
@@ -136,13 +145,13 @@ int64_t LeastTimes::step_ns(const Kind& kind, int64_t ranks, int level) const {
     case Growth::hops: {
       const int64_t units = std::max(outside, ceil_div(ranks, unit_ranks_) - 1);
       ns = saturating_add(ns, saturating_mul(ranks - 1, kind.rank_ns));
-      ns = saturating_add(ns, saturating_mul(units, kind.outer_ns[at]));
+      ns = saturating_add(ns, outside_ns(kind, units, level));
       break;
     }
     case Growth::peers: {
-      const int64_t peers = std::max(outside, ranks - unit_ranks_);
+      const int64_t peers = std::max<int64_t>(0, std::max(outside, ranks - unit_ranks_));
       ns = saturating_add(ns, saturating_mul(ranks - 1, kind.rank_ns));
-      ns = saturating_add(ns, saturating_mul(std::max<int64_t>(0, peers), kind.outer_ns[at]));
+      ns = saturating_add(ns, outside_ns(kind, peers, level));
       break;
     }
     case Growth::doubling:

@@ -96,6 +96,7 @@ class LeastTimes {
   void remember();
   void add_protocol(const Topology& topology, const Protocol& protocol, bool reduces);
   void add_exchanges(const Topology& topology);
+  [[nodiscard]] static int64_t outside_ns(const Kind& kind, int64_t ranks, int level);
   [[nodiscard]] int64_t step_ns(const Kind& kind, int64_t ranks, int level) const;
   // Of steps of any kinds; 0 for one rank where no level must be reached.
   [[nodiscard]] int64_t steps_ns(int64_t ranks, int level) const;

@@ -117,10 +117,12 @@ class Copy {
     b.bytes = bytes_;
     const int64_t latency_ns = links_.least_latency_ns(must_reach);
     if (across && timed) take_without_holders();
-    if (timed) b.ps = saturating_add(saturating_mul(latency_ns, 1000), transfer_);
+    const int64_t transfer = *std::max_element(transfer_.begin(), transfer_.end());
+    if (timed) b.ps = saturating_add(saturating_mul(latency_ns, 1000), transfer);
+    if (timed && !across && !slower_outside()) b.ps = least_of_groups_ps(latency_ns);
     if (across && timed) {
       const auto steps = steps_across_ps(*topology_, all_, links_, src, shape, element_bytes_,
-                                         latency_ns, transfer_);
+                                         latency_ns, transfer);
       b.ps = std::max(b.ps, steps.value_or(0));
     }
     return b;
@@ -146,6 +148,26 @@ class Copy {
   }
   static std::span<const int32_t> members_of(const Partition& sets, size_t s) {
     return {sets.order.data() + sets.begins[s], sets.begins[s + 1] - sets.begins[s]};
+  }
+  // Whether each level is no faster than those inside of it: of the groups of a collective none
+  // then ends later than those that reach the outermost level.
+  [[nodiscard]] bool slower_outside() const {
+    return std::is_sorted(
+        topology_->levels.begin(), topology_->levels.end(),
+        [](const TopologyLevel& a, const TopologyLevel& b) { return a.mb_per_s > b.mb_per_s; });
+  }
+  // Where the groups of a collective go their own ways: one far and soon through, one near over slow
+  // links. What crosses units of a level waits for a latency of that level, or of one further out.
+  //
+  //     PCIe 25 GB/s, 1 us; NICs 50 GB/s, 5 us     25 KB: 2 us near, 5.5 us far; never 5 us + 1 us
+  [[nodiscard]] int64_t least_of_groups_ps(int64_t latency_ns) const {
+    int64_t ps = saturating_mul(latency_ns, 1000);
+    for (size_t l = 0; l < topology_->levels.size(); ++l) {
+      if (transfer_[l] == 0) continue;
+      const int64_t own_ns = links_.least_latency_ns(static_cast<int>(l));
+      ps = std::max(ps, saturating_add(saturating_mul(own_ns, 1000), transfer_[l]));
+    }
+    return ps;
   }
   bool consider(Sorting sorting) {
     std::optional<Needs>& known = alike_->known[sorting];
@@ -183,7 +205,7 @@ class Copy {
       if (crossing == 0 || (links_.of_rank(rank) == links && crossing <= most_crossing)) continue;
       links = links_.of_rank(rank);
       most_crossing = crossing;
-      take(crossing, links_.bandwidth(links));
+      take(0, crossing, links_.bandwidth(links));
     }
     (void)alike_->needs.take_wanting();
     bytes_ = std::max(bytes_, saturating_mul(most_in, element_bytes_));
@@ -204,7 +226,7 @@ class Copy {
       const std::span<const int32_t> members = members_of(needs.sets, s);
       const auto count = std::ssize(members);
       bytes_ = std::max(bytes_, ceil_div(saturating_mul(need.in, element_bytes_), count));
-      take(std::max(need.in, need.out), links_.border_bandwidth(members));
+      take(level, std::max(need.in, need.out), links_.border_bandwidth(members));
     }
     const int64_t holding = ceil_div(all_.contributions, most_contributions);
     if (holding == 1) return crossed;
@@ -219,7 +241,8 @@ class Copy {
     }
     const auto ranks = std::ssize(ranks_);
     bytes_ = std::max(bytes_, ceil_div(saturating_mul(carried, element_bytes_), ranks));
-    take(carried, saturating_mul(ranks, links_.bandwidth(links_.leaving(level, links_.all()))));
+    take(level, carried,
+         saturating_mul(ranks, links_.bandwidth(links_.leaving(level, links_.all()))));
     return crossed || carried > 0;
   }
 
@@ -252,7 +275,7 @@ class Copy {
     }
     if (members.empty()) return false;
     const int64_t missed = alike_->needs.of(members).in;
-    if (missed > 0) take(missed, links_.border_bandwidth(members));
+    if (missed > 0) take(0, missed, links_.border_bandwidth(members));
     return missed > 0;
   }
   // Whether ranks of the unit that do not hold the box want part of it.
@@ -266,11 +289,12 @@ class Copy {
     return false;
   }
 
-  // So many elements over links of so many MB/s together.
-  void take(int64_t elements, int64_t mb_per_s) {
+  // So many elements out of units inside of `level` (0: a rank), over links of so many MB/s together.
+  void take(int level, int64_t elements, int64_t mb_per_s) {
     if (mb_per_s == 0) return;
-    transfer_ =
-        std::max(transfer_, transfer_ps(saturating_mul(elements, element_bytes_), 1, mb_per_s));
+    int64_t& transfer = transfer_[static_cast<size_t>(level)];
+    transfer =
+        std::max(transfer, transfer_ps(saturating_mul(elements, element_bytes_), 1, mb_per_s));
   }
 
   const Topology* topology_;
@@ -280,7 +304,7 @@ class Copy {
   int64_t element_bytes_;
   RankLinks links_;
   int64_t bytes_ = 0;
-  int64_t transfer_ = 0;
+  std::array<int64_t, max_levels> transfer_{};  // ps, by level that is crossed
 };
 
 // Rank 0 has the largest target, and holds no more than the largest source.

@@ -406,6 +406,30 @@ TEST_CASE("a copy of a mesh that lies closer than another does not bound their c
   CHECK(lower_bounds(LevelMap(pairs, topology), tensor.shape, 4, 4, cut, whole).ps <= plan);
 }
 
+TEST_CASE("where inner links are slower, no group of a collective waits for the latency of another") {
+  // Found among all steps of random searches: ranks 8 4 and 3 6 cross hosts of 4, 9 5 the racks of 8.
+  const Mesh mesh = test::mesh_of({5, 2}, {8, 4, 3, 6, 9, 5, 0, 2, 1, 7});
+  const std::vector<int64_t> sizes{5, 2};
+  Topology t;
+  t.levels = {{"in", 4, 366'221, 10'271, 0, 100}, {"rack", 8, 28'846, 991, 0, 100}, {"out", 1'048'576, 156'054, 12'275, 0, 100}};
+  const LevelMap levels(mesh, t);
+  for (const int64_t rows : {48, 48'000}) {
+    const std::vector<int64_t> shape{rows, 13};
+    const State src = *parse_state("S(1)S(0)", sizes, 2);
+    const State dst = *parse_state("S(1)R", sizes, 2);
+    Step step;
+    step.op = Op::all_gather;
+    step.mesh_dims = {{1, 1, 2}};
+    step.state = dst;
+    const TensorMeta tensor{shape, DType::float32};
+    const StepCost cost = price_step({&t, &mesh, &mesh, &tensor, std::nullopt, &src, &step});
+    const Bounds bounds = lower_bounds(levels, shape, 4, 4, src, dst);
+    CHECK(bounds.bytes <= cost.wire_bytes);
+    CHECK(bounds.ps <= cost.predicted_ps);
+    CHECK(bounds.ps >= cost.predicted_ps / 2);
+  }
+}
+
 TEST_CASE("bounds of many ranks are exact and fast") {
   // S(0) to S(1) on as many other ranks: each misses its whole target. Processor time, the best of
   // 5 runs.

@@ -36,6 +36,22 @@ TEST_CASE("a ring of 8 takes less than rings of 4 and 2, of 64 one ring more tha
   CHECK(ns({1'024}) < 6'600 + 1'023 * 1'000);
 }
 
+TEST_CASE("of the hops outside of the innermost units one reaches the outermost level, the others lie between") {
+  Topology t;
+  t.levels = {{"in", 2, 370'000, 10'000, 0, 100}, {"rack", 4, 100'000, 15'000, 0, 100}, {"out", 1'048'576, 45'000, 25'000, 0, 100}};
+  t.protocols = {{"LL", 6'600, false, 0, {{700, 10'000}, {2'800, 10'000}, {11'200, 10'000}}}};
+  const LeastTimes times(t, false);
+  const auto ring = [&](const std::vector<int64_t>& members, int level) {
+    const int64_t least = times.latencies_ns({members.back(), level, true})[0];
+    CHECK(times.ps({members.back(), level}, 1, 1, 7) <= protocols_ps(t, members, {Op::all_gather, members.back(), 1, 0}));
+    return least;
+  };
+  CHECK(ring({2, 4, 4}, 1) == 6'600 + 2 * 700 + 2'800);
+  CHECK(ring({2, 2, 4}, 2) == 6'600 + 2 * 700 + 11'200);
+  CHECK(ring({2, 4, 8}, 2) == 6'600 + 4 * 700 + 2 * 2'800 + 11'200);
+  CHECK(ring({1, 1, 2}, 2) == 6'600 + 11'200);
+}
+
 TEST_CASE("levels alone are one kind, whose latency does not grow") {
   const Topology t = test::two_levels(8, 500);
   const LeastTimes times(t, true);

@@ -1,5 +1,5 @@
 // Every step that a search may take, not just those of the plans that it finds: the verifier accepts
-// it and counts the figures that the search prices it at.
+// it and counts the figures that the search prices it at, and no bound is above these.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -7,11 +7,15 @@
 #include "../cost/some_protocols.h"
 #include "../search/small_question.h"
 #include "base/seed.h"
+#include "cost/bounds.h"
 #include "cost/step_cost.h"
+#include "cost/topology.h"
 #include "plan/describe_moves.h"
 #include "search/edge_steps.h"
+#include "search/exchange_floor.h"
 #include "search/joining_sums.h"
 #include "search/moves.h"
+#include "search/unit_needs.h"
 #include "verify/random_levels.h"
 #include "verify/random_world.h"
 #include "verify/recount.h"
@@ -44,7 +48,13 @@ EdgeWorld random_edge_world(Random& random) {
   EdgeWorld w;
   w.sizes = random.pick(meshes);
   w.topology = test::random_levels(random, 400'000);
-  if (random.one_in(3)) w.topology = test::with_protocols(w.topology);
+  const int64_t kind = random.below(6);
+  if (kind == 0) w.topology = test::with_protocols(w.topology);
+  if (kind == 1) w.topology = test::with_random_protocols(random, w.topology);
+  if (kind == 2) {
+    w.topology = *topology_preset(random.pick(topology_preset_names()));
+    if (w.topology.levels.size() > 1) w.topology.levels[0].ranks = 2 + random.below(8);
+  }
   w.tensor.dtype = DType::float32;
   for (int64_t d = 1 + random.below(3); d > 0; --d) w.tensor.shape.push_back(random.pick(extents));
   int64_t world = 1;
@@ -89,7 +99,7 @@ class Counter {
   }
 
   // Empty where all is as counted; else what is not.
-  std::string problem_of(const SearchState& from, const Edge& edge) const {
+  std::string problem_of(const SearchState& from, const Edge& edge, ExchangeWay way) const {
     const State before = to_state(p_, from);
     PlannedRedistribution alone;
     alone.request = question_.request;
@@ -118,10 +128,31 @@ class Counter {
     const int64_t ps = edge.op == Op::to_partial && edge.cost.ps <= joining_ps ? 0 : edge.cost.ps;
     compare("ps", counted.ps, ps);
     if (counted.least_ps && ps < *counted.least_ps) wrong += text + "ps below what is counted at least";
-    return wrong;
+    return wrong + bounds_above(from, edge, way, before, step.state, text);
   }
 
  private:
+  // What says that the step takes more than it does; empty where nothing does.
+  std::string bounds_above(const SearchState& from, const Edge& edge, ExchangeWay way, const State& before, const State& after,
+                           const std::string& text) const {
+    if (edge.op == Op::to_partial) return "";
+    std::string wrong;
+    const auto compare = [&](const char* what, int64_t bound, int64_t takes) {
+      if (bound > takes) wrong += text + what + " " + std::to_string(bound) + ", it takes " + std::to_string(takes) + "; ";
+    };
+    const Bounds between = bound_between(p_, from, edge.to);
+    compare("bound in ps", between.ps, edge.cost.ps);
+    compare("bound in bytes", between.bytes, edge.cost.wire_bytes);
+    const Bounds least = lower_bounds(question_.levels, w_.tensor.shape, p_.element, p_.reduce_element, before, after);
+    compare("lower bound in ps", least.ps, edge.cost.ps);
+    compare("lower bound in bytes", least.bytes, edge.cost.wire_bytes);
+    if (edge.op != Op::exchange) return wrong;
+    compare("floor", exchange_floor_ps(p_, from, edge.to, way), edge.cost.ps);
+    compare("close floor", close_exchange_floor_ps(p_, from, edge.to, way), edge.cost.ps);
+    if (p_.units_tell) compare("floor of units", unit_exchange_floor_ps(p_, from, edge.to, way), edge.cost.ps);
+    return wrong;
+  }
+
   const EdgeWorld& w_;
   const test::SmallQuestion& question_;
   const PlanProblem& p_;
@@ -143,9 +174,9 @@ TEST_CASE("every step that a search may take is accepted, and counted as it is p
     const auto p = question.problem();
     if (!p) continue;
     const Counter counter(w, question, *p);
-    const auto check = [&](const SearchState& from, const Edge& edge) {
+    const auto check = [&](const SearchState& from, const Edge& edge, ExchangeWay way) {
       if (edge.at_least || edge.estimated || edge.cost.ps == INT64_MAX) return;  // no such step, or not priced
-      const std::string problem = counter.problem_of(from, edge);
+      const std::string problem = counter.problem_of(from, edge, way);
       if (!problem.empty()) FAIL_CHECK("seed " << seed + static_cast<uint64_t>(round) << ": " << to_text(question.mesh) << ", " << problem);
       const bool keeps = edge.reduced != 0 && edge.to.pending != 0;
       ++seen[std::string(to_text(edge.op)) + (edge.phases == 2 ? " in two phases" : "") + (keeps ? " of a part" : "")];
@@ -156,12 +187,12 @@ TEST_CASE("every step that a search may take is accepted, and counted as it is p
       const SearchState from = random_edge_end(*p, pending, random);
       std::vector<Edge> edges;
       (void)collective_moves(*p, from, edges);
-      for (const Edge& edge : edges) check(from, edge);
+      for (const Edge& edge : edges) check(from, edge, ExchangeWay::one_phase);
       const SearchState to = random_edge_end(*p, some(pending), random);
       if (from == to) continue;
       // What reduces goes in one phase.
       for (const ExchangeWay way : exchange_ways) {
-        if (way == ExchangeWay::one_phase || from.pending == to.pending) check(from, exchange_edge(*p, from, to, way));
+        if (way == ExchangeWay::one_phase || from.pending == to.pending) check(from, exchange_edge(*p, from, to, way), way);
       }
     }
   }
