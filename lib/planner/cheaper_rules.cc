@@ -4,6 +4,7 @@
 
 #include "base/int_math.h"
 #include "cost/step_cost.h"
+#include "planner/numerics.h"
 #include "search/edge_steps.h"
 #include "tensor/largest_elements.h"
 #include "torch_rules/rule_planner.h"
@@ -51,6 +52,9 @@ void as_searched(const Request& request, const Mesh& mesh, std::vector<Step>& st
 
 bool is_allowed(const PlanQuestion& question, const Mesh& mesh, const std::vector<Step>& steps,
                 const Totals& totals) {
+  if (question.options->one_reduction &&
+      !check_one_reduction(reduction_notes(question.request->src, steps, mesh)))
+    return false;
   const int64_t limit = question.options->max_memory_bytes;
   if (limit == 0) return keeps_to_ends(*question.request, steps, mesh);
   return limit < 0 || totals.peak_bytes <= limit;
@@ -80,7 +84,6 @@ bool makes_sums(const Request& request) {
 
 void take_cheaper_rules(const PlanQuestion& question, const LevelMap& levels, StepList& list) {
   const Request& request = *question.request;
-  if (question.options->one_reduction) return;
   const Mesh& mesh = levels.mesh();
   const auto sums_may_be_made_sooner = [&] {
     list.shortcuts.add(Shortcut::made_sums);
@@ -98,8 +101,12 @@ void take_cheaper_rules(const PlanQuestion& question, const LevelMap& levels, St
     StepList other = merged_steps(asked, *rules);
     as_searched(request, mesh, other.steps);
     const Totals totals = totals_of(question, levels, other.steps);
-    if (totals.predicted_ps >= best_ps || !is_allowed(question, mesh, other.steps, totals))
+    if (totals.predicted_ps >= best_ps) continue;
+    if (!is_allowed(question, mesh, other.steps, totals)) {
+      // Another that makes sums may take less, too, and be allowed.
+      if (makes_sums(request)) sums_may_be_made_sooner();
       continue;
+    }
     best_ps = totals.predicted_ps;
     list.steps = std::move(other.steps);
     list.dst = std::move(other.dst);

@@ -24,9 +24,10 @@ struct RulesAsked {
 // Those of PyTorch's rules that plan such a question in a short time; none: all take seconds.
 [[nodiscard]] std::vector<RulesAsked> rules_in_time(const Request& request, const Mesh& mesh);
 
-// `list`: of plan_optimal, on one mesh. Keeps its bounds and what the search left out. Where the
-// request makes sums and rules are cheaper, or take too long to be asked, the search's bound does
-// not hold of them: nothing is proven (Shortcut::made_sums).
+// `list`: of plan_optimal, on one mesh. Keeps its bounds and what the search left out. Taken are
+// rules that keep to the options: memory, one reduction. Where the request makes sums and rules are
+// cheaper, allowed or not, or take too long to be asked, the search's bound does not hold of them:
+// nothing is proven (Shortcut::made_sums).
 void take_cheaper_rules(const PlanQuestion& question, const LevelMap& levels, StepList& list);
 
 }  // namespace meshplan

@@ -369,7 +369,7 @@ def topology_of(rng):
     if rng.random() < 0.4:
         return rng.choice(PRESETS)
     levels, ranks, speed = [], 1, rng.choice([1000, 100, 10, 0.01])
-    for _ in range(rng.choice([1, 2, 2, 2, 3])):
+    for _ in range(rng.choice([1, 2, 2, 3, 3])):
         ranks *= rng.choice([1, 2, 2, 2, 3, 3, 4, 4, 5, 7])
         level = {"ranks": ranks, "latency_ns": rng.choice([0, 10, 1000, 25000])}
         if rng.random() < 0.5:
@@ -381,7 +381,8 @@ def topology_of(rng):
         if rng.random() < 0.3:
             level["exchange_percent"] = rng.choice([1, 33, 50, 80, 99])
         levels.append(level)
-        speed = round(max(0.001, speed / rng.choice([1, 2, 8, 30])), 3)
+        # Most often slower outside; PCIe hosts may have faster NICs.
+        speed = round(max(0.001, speed / rng.choice([1, 2, 2, 8, 8, 30, 30, 1 / 3, 1 / 20])), 3)
     found = {"levels": levels}
     if rng.random() < 0.4:
         add_protocols(rng, found)
