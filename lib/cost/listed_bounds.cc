@@ -156,8 +156,9 @@ class Copy {
         topology_->levels.begin(), topology_->levels.end(),
         [](const TopologyLevel& a, const TopologyLevel& b) { return a.mb_per_s > b.mb_per_s; });
   }
-  // Where the groups of a collective go their own ways: one far and soon through, one near over slow
-  // links. What crosses units of a level waits for a latency of that level, or of one further out.
+  // Where the groups of a collective go their own ways: one far and soon through, one near over
+  // slow links. What crosses units of a level waits for a latency of that level, or of one further
+  // out.
   //
   //     PCIe 25 GB/s, 1 us; NICs 50 GB/s, 5 us     25 KB: 2 us near, 5.5 us far; never 5 us + 1 us
   [[nodiscard]] int64_t least_of_groups_ps(int64_t latency_ns) const {
@@ -289,7 +290,8 @@ class Copy {
     return false;
   }
 
-  // So many elements out of units inside of `level` (0: a rank), over links of so many MB/s together.
+  // So many elements out of units inside of `level` (0: a rank), over links of so many MB/s
+  // together.
   void take(int level, int64_t elements, int64_t mb_per_s) {
     if (mb_per_s == 0) return;
     int64_t& transfer = transfer_[static_cast<size_t>(level)];
