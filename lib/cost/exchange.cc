@@ -308,6 +308,8 @@ std::optional<ExchangeCost> closed_form(const DigitQuestion& q) {
   const Topology& topology = q.levels->topology();
   const int levels = q.levels->levels();
   if (q.phases == 2) {
+    // Which members have the larger parts, and which holders serve more, is told by their ids.
+    if (!q.levels->units_in_one_order()) return std::nullopt;
     const auto in_laps = [&](int64_t laps) -> std::optional<ExchangeCost> {
       const auto traffic = digits_two_phases(*q.world, *q.change, levels, laps);
       if (!traffic) return std::nullopt;

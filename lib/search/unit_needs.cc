@@ -431,7 +431,9 @@ PeersOutside peers_outside(const PlanProblem& p, const UnitRanks& unit, const Un
     if (way == ExchangeWay::by_all) outside = ceil_div(outside, unit.members());
     if (way == ExchangeWay::two_phases && outside > 0) {
       const int64_t members = need.wants[w].members;
-      const int64_t parts = parts_to_share(outside, members);
+      // Innermost units share: of larger ones some shards that lie inside may be fetched, too, and
+      // with as many as there are members none is cut.
+      const int64_t parts = unit.level == 1 ? parts_to_share(outside, members) : 1;
       outside = ceil_div(longest < parts ? outside : outside * parts, members);
     }
     most.whole = std::max(most.whole, outside);

@@ -33,6 +33,38 @@ LevelMap::LevelMap(const Mesh& mesh, const Topology& topology)
   digits_ = digits ? std::move(*digits) : MeshDigits(mesh.dims.size());
 }
 
+bool LevelMap::units_in_one_order() const {
+  if (consecutive_) return true;  // ids ascend by strides, inside units as well
+  if (units_in_one_order_) return *units_in_one_order_;
+  std::vector<SubAxis> inside;
+  for (size_t m = 0; m < digits_.size(); ++m) {
+    for (const LevelDigit& digit : digits_[m]) {
+      if (digit.level == 0) inside.push_back({static_cast<int32_t>(m), digit.before, digit.size});
+    }
+  }
+  const std::vector<int32_t> numbers = numbers_on(inside, mesh_shape(*mesh_));
+  const std::vector<int64_t> positions = positions_of(*mesh_);
+  bool alike = true;
+  std::vector<int32_t> order;                      // of the first unit
+  std::vector<std::pair<int64_t, int32_t>> ranks;  // id, number inside
+  for (const int64_t copy : sorted_offsets(copy_modes(*mesh_))) {
+    ranks.clear();
+    for (size_t i = 0; i < positions.size(); ++i)
+      ranks.emplace_back(rank_at(*mesh_->universe, copy + positions[i]), numbers[i]);
+    std::sort(ranks.begin(), ranks.end());
+    const auto size = static_cast<size_t>(product_of_sizes(inside));
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      if (order.size() < size) {
+        order.push_back(ranks[i].second);
+      } else {
+        alike = alike && ranks[i].second == order[i % size];
+      }
+    }
+  }
+  units_in_one_order_ = alike;
+  return alike;
+}
+
 int64_t LevelMap::members_of(const SubAxis& sub_axis, int level) const {
   // The part of [before, before * size) that digits up to `level` cover.
   int64_t members = 1;

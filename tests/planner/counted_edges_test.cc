@@ -162,10 +162,13 @@ class Counter {
 }  // namespace
 
 TEST_CASE("every step that a search may take is accepted, and counted as it is priced") {
-  const uint64_t seed = test::seed_or(edges_seed);
+  // Found before: two phases on units whose ranks stand in unlike orders, and peers outside of units of several hosts.
+  std::vector<uint64_t> seeds{6062196, 6066076, 6068661, 6114051, 6352295, 6428216, 6464146};
+  for (int64_t round = 0; round < test::rounds_or(4'000); ++round)
+    seeds.push_back(test::seed_or(edges_seed) + static_cast<uint64_t>(round));
   std::map<std::string, int64_t> seen;
-  for (int64_t round = 0; round < test::rounds_or(4'000); ++round) {
-    Random random(seed + static_cast<uint64_t>(round));
+  for (const uint64_t seed : seeds) {
+    Random random(seed);
     const EdgeWorld w = random_edge_world(random);
     test::SmallQuestion question(w.sizes, w.topology, w.tensor, w.ranks);
     question.request.src = w.src;
@@ -177,7 +180,7 @@ TEST_CASE("every step that a search may take is accepted, and counted as it is p
     const auto check = [&](const SearchState& from, const Edge& edge, ExchangeWay way) {
       if (edge.at_least || edge.estimated || edge.cost.ps == INT64_MAX) return;  // no such step, or not priced
       const std::string problem = counter.problem_of(from, edge, way);
-      if (!problem.empty()) FAIL_CHECK("seed " << seed + static_cast<uint64_t>(round) << ": " << to_text(question.mesh) << ", " << problem);
+      if (!problem.empty()) FAIL_CHECK("seed " << seed << ": " << to_text(question.mesh) << ", " << problem);
       const bool keeps = edge.reduced != 0 && edge.to.pending != 0;
       ++seen[std::string(to_text(edge.op)) + (edge.phases == 2 ? " in two phases" : "") + (keeps ? " of a part" : "")];
     };

@@ -104,6 +104,25 @@ TEST_CASE("shapes of groups are those that counting finds, where units do not cu
   }
 }
 
+TEST_CASE("units whose ranks stand in one order, and units that do not") {
+  Topology topology;
+  topology.levels = {{"in", 2, 100'000, 1'000, 0, 100}, {"out", 1'048'576, 10'000, 5'000, 0, 100}};
+  const auto in_one_order = [&](const std::vector<int64_t>& ranks, const std::vector<int64_t>& sizes) {
+    std::vector<std::pair<std::string, int64_t>> dims;
+    for (const int64_t size : sizes) dims.emplace_back(std::string(1, static_cast<char>('a' + std::ssize(dims))), size);
+    const Mesh mesh = *make_mesh("mesh", dims, ranks);
+    const LevelMap levels(mesh, topology);
+    REQUIRE(levels.regular());
+    return levels.units_in_one_order();
+  };
+  CHECK(in_one_order({}, {2, 2}));
+  CHECK(in_one_order({0, 2, 1, 3}, {2, 2}));
+  CHECK(in_one_order({1, 0, 3, 2}, {2, 2}));  // the other way around in both
+  CHECK_FALSE(in_one_order({1, 0, 2, 3}, {2, 2}));
+  CHECK_FALSE(in_one_order({1, 2, 0, 3}, {4}));
+  CHECK(in_one_order({4, 5, 0, 1, 2, 3}, {3, 2}));  // hosts in any order
+}
+
 TEST_CASE("ranks of a group meet on the levels on which units have more of it than those inside") {
   CHECK(levels_met({{true, {2, 2, 8}, {}}}) == 0b101);
   CHECK(levels_met({{true, {2, 8, 8}, {}}}) == 0b011);
