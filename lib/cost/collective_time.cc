@@ -51,7 +51,7 @@ int64_t transfer_ps(int64_t bytes, int64_t denominator, int64_t mb_per_s, int64_
 }
 
 int64_t least_transfer_ps(const TopologyLevel& level, int64_t bytes, int64_t denominator,
-                          int64_t peers) {
+                          int64_t peers, const PaidPeers& paid) {
   if (bytes == 0) return 0;
   const int64_t by_links = transfer_ps(bytes, denominator, exchange_mb_per_s(level));
   if (level.peer_mb_per_s == 0) return by_links;
@@ -60,7 +60,10 @@ int64_t least_transfer_ps(const TopologyLevel& level, int64_t bytes, int64_t den
   const int64_t first = std::max<int64_t>(1, peers);
   int64_t least = INT64_MAX;
   for (int64_t count = first;; ++count) {
-    const int64_t more = saturating_mul(saturating_mul(count - peers, level.per_peer_ns), 1000);
+    const int64_t beyond = saturating_mul(count - peers, level.per_peer_ns);
+    const int64_t paid_ns = std::clamp<int64_t>(count - peers, 0, paid.count) *
+                            std::min(paid.each_ns, level.per_peer_ns);
+    const int64_t more = saturating_mul(beyond - paid_ns, 1000);
     if (count - first == most_looked_at) return std::min(least, saturating_add(more, by_links));
     const int64_t all = saturating_mul(denominator, count);
     const int64_t held =

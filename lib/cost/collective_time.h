@@ -55,13 +55,23 @@ enum class Peers : uint8_t { none, number, number_and_rate };
   return ceil_div(level.mb_per_s * level.exchange_percent, 100);
 }
 
+// Peers that are paid for, wherever they lie: so many, at most so much each.
+struct PaidPeers {
+  int64_t count = 0;
+  int64_t each_ns = 0;
+  bool operator==(const PaidPeers&) const = default;
+};
+
 // Of bytes / denominator that go over one level to or from so many peers or more: the least that
-// they take and that peers beyond these cost, as more peers raise what all of them reach, ps.
-// Law: latency, what `peers` cost and this are at most what traffic_ps says of such an exchange.
+// they take and that peers beyond these cost, as more peers raise what all of them reach, ps. Of
+// `paid` each may be one of those: it costs just what it takes more here.
+// Law: latency, what `peers` and `paid` cost and this are at most what traffic_ps says of such an
+// exchange.
 //
 //     h100, 5 MB from 1 peer or more     from 1: 5 MB at 25 GB/s; from 2: 14 us, 5 MB at 48 GB/s
 [[nodiscard]] int64_t least_transfer_ps(const TopologyLevel& level, int64_t bytes,
-                                        int64_t denominator, int64_t peers);
+                                        int64_t denominator, int64_t peers,
+                                        const PaidPeers& paid = {});
 
 // Of so many bytes a rank over a common denominator those that are beyond the near ones.
 [[nodiscard]] int64_t far_bytes(int64_t bytes, int64_t denominator, int64_t near_bytes);

@@ -68,9 +68,13 @@ class ExchangeFloor {
       latency = std::max(latency, peers_.start_ns[static_cast<size_t>(way)]);
       if (way == ExchangeWay::one_phase) latency = saturating_add(latency, peers_.peers_ns);
       const int64_t bytes = saturating_mul(elements, element_);
+      // Peers that one phase pays for may all lie outside.
+      const bool may_lie_outside = way == ExchangeWay::one_phase && k > 0;
+      const PaidPeers paid = may_lie_outside ? peers_.paid : PaidPeers{};
       const int64_t transfer =
-          k + 1 == levels.size() ? least_transfer_ps(levels.back(), bytes, 1, peers_beyond(k, way))
-                                 : transfer_ps(bytes, 1, bandwidth);
+          k + 1 == levels.size()
+              ? least_transfer_ps(levels.back(), bytes, 1, peers_beyond(k, way), paid)
+              : transfer_ps(bytes, 1, bandwidth);
       most = std::max(most, saturating_add(saturating_mul(latency, 1000), transfer));
     }
     return most;

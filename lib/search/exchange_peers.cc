@@ -44,6 +44,17 @@ int64_t peers_ns(const PeerPrices& prices, int64_t all, int64_t outside) {
   return ns;
 }
 
+// What the most expensive of so many peers costs at least, who may lie anywhere.
+int64_t most_expensive_ns(const PeerPrices& prices, int64_t peers) {
+  int64_t ns = 0;
+  for (const PeerPrices::Level& level : prices.cheapest_first) {
+    if (peers <= 0) break;
+    ns = level.each_ns;
+    peers -= std::min(peers, level.most);
+  }
+  return ns;
+}
+
 // Of one phase without its peers where some lie in other units, of two with theirs: `out`, of one
 // rank.
 int64_t start_ns(const PeerPrices& prices, const ExchangePeers& peers, int64_t out,
@@ -168,6 +179,7 @@ class PeerCounter {
     peers.start_ns = {start_ns(prices, peers, peers.outside, ExchangeWay::one_phase),
                       start_ns(prices, peers, peers.fetched_from, ExchangeWay::two_phases),
                       start_ns(prices, peers, peers.by_all_from, ExchangeWay::by_all)};
+    peers.paid = {peers.all - peers.outside, most_expensive_ns(prices, peers.all - peers.outside)};
     peers.peers_ns = peers_ns(prices, peers.all, peers.outside);
     return peers;
   }

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "cost/collective_time.h"
 #include "search/exchange_way.h"
 #include "search/rank_sides.h"
 #include "search/search_state_bytes.h"
@@ -38,6 +39,7 @@ struct ExchangePeers {
   // units, in two phases with those peers; and what the peers of one phase cost at least.
   std::array<int64_t, exchange_ways.size()> start_ns{};
   int64_t peers_ns = 0;
+  PaidPeers paid;  // of these the ones that need not be outside
   bool operator==(const ExchangePeers&) const = default;
 };
 // What an exchange takes at least by its peers alone, ns, by ExchangeWay.
