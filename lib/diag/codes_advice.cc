@@ -33,6 +33,8 @@ std::string to_mesh(const std::string& meshes, const std::string& dst) {
       dst + "}]");
 }
 
+constexpr const char* h100 = "  \"topology\": \"h100\",\n";
+
 // A topology with this number of ranks per host.
 std::string hosts_of(const std::string& ranks) {
   return "  \"topology\": {\"levels\": [{\"name\": \"nvlink\", \"ranks\": " + ranks +
@@ -176,12 +178,11 @@ std::vector<CodeEntry> advice_codes() {
        "than the model's own error. meshplan plan --groups any prints the steps. Make the groups with "
        "PyTorch's DeviceMesh._unflatten or torch.distributed.new_group, or split the dim in the "
        "mesh and keep the whole as a flatten of its parts.",
-       planned(R"~("dims": [{"name": "dp", "size": 2}, {"name": "tp", "size": 12}])~",
-               "  \"topology\": \"h100\",\n", "[8, 6144, 4096]", R"~(["S(0)", "P(sum)"])~",
-               R"~(["S(0)", "S(1)"])~"),
+       planned(R"~("dims": [{"name": "dp", "size": 2}, {"name": "tp", "size": 12}])~", h100,
+               "[8, 6144, 4096]", R"~(["S(0)", "P(sum)"])~", R"~(["S(0)", "S(1)"])~"),
        planned(
            R"~("dims": [{"name": "dp", "size": 2}, {"name": "tp_o", "size": 3}, {"name": "tp_i", "size": 4}])~",
-           "  \"topology\": \"h100\",\n", "[8, 6144, 4096]", R"~(["S(0)", "P(sum)", "P(sum)"])~",
+           h100, "[8, 6144, 4096]", R"~(["S(0)", "P(sum)", "P(sum)"])~",
            R"~(["S(0)", "S(1)", "S(1)"])~"),
        audit},
   };

@@ -31,28 +31,21 @@ PeerPrices prices_of(const Topology& topology) {
   return prices;
 }
 
-// What so many peers cost at least, of whom so many lie in other units of the innermost level.
-int64_t peers_ns(const PeerPrices& prices, int64_t all, int64_t outside) {
-  int64_t ns = saturating_mul(outside, prices.outer_peer_ns);
-  int64_t left = all - outside;
-  for (const PeerPrices::Level& level : prices.cheapest_first) {
-    if (left <= 0) break;
-    const int64_t here = std::min(left, level.most);
-    ns = saturating_add(ns, saturating_mul(here, level.each_ns));
-    left -= here;
-  }
-  return ns;
-}
-
-// What the most expensive of so many peers costs at least, who may lie anywhere.
-int64_t most_expensive_ns(const PeerPrices& prices, int64_t peers) {
-  int64_t ns = 0;
+// What so many peers cost at least, who may lie anywhere: all of them, and the most expensive.
+struct PeersCost {
+  int64_t all_ns = 0;
+  int64_t most_ns = 0;
+};
+PeersCost cost_of_peers(const PeerPrices& prices, int64_t peers) {
+  PeersCost cost;
   for (const PeerPrices::Level& level : prices.cheapest_first) {
     if (peers <= 0) break;
-    ns = level.each_ns;
-    peers -= std::min(peers, level.most);
+    const int64_t here = std::min(peers, level.most);
+    cost.all_ns = saturating_add(cost.all_ns, saturating_mul(here, level.each_ns));
+    cost.most_ns = level.each_ns;
+    peers -= here;
   }
-  return ns;
+  return cost;
 }
 
 // Of one phase without its peers where some lie in other units, of two with theirs: `out`, of one
@@ -179,8 +172,11 @@ class PeerCounter {
     peers.start_ns = {start_ns(prices, peers, peers.outside, ExchangeWay::one_phase),
                       start_ns(prices, peers, peers.fetched_from, ExchangeWay::two_phases),
                       start_ns(prices, peers, peers.by_all_from, ExchangeWay::by_all)};
-    peers.paid = {peers.all - peers.outside, most_expensive_ns(prices, peers.all - peers.outside)};
-    peers.peers_ns = peers_ns(prices, peers.all, peers.outside);
+    const int64_t anywhere = peers.all - peers.outside;
+    const PeersCost cost = cost_of_peers(prices, anywhere);
+    peers.paid = {anywhere, cost.most_ns};
+    peers.peers_ns =
+        saturating_add(saturating_mul(peers.outside, prices.outer_peer_ns), cost.all_ns);
     return peers;
   }
 

@@ -223,6 +223,7 @@ class Lister {
     std::vector<int64_t> kinds{0};  // by number on the sub-axes of the tensor dims so far
     std::vector<int64_t> next;
     std::vector<int64_t> widths;  // of the dim's parts, each once, as they are first met
+    std::vector<int64_t> looks;   // of each part, which of these it has
     bool all_alike = true;
     for (size_t d = 0; d < q_.shape.size(); ++d) {
       const auto& order = q_.src->shards[d];
@@ -232,16 +233,16 @@ class Lister {
       apart_.insert(apart_.end(), common.begin(), common.end());
       const std::vector<Interval> parts = shard_intervals(common, q_.shape[d], sizes);
       widths.clear();
+      looks.clear();
       for (const Interval& part : parts) {
-        if (std::find(widths.begin(), widths.end(), width(part)) == widths.end())
-          widths.push_back(width(part));
+        const auto known = std::find(widths.begin(), widths.end(), width(part));
+        looks.push_back(known - widths.begin());
+        if (known == widths.end()) widths.push_back(width(part));
       }
       all_alike = all_alike && widths.size() == 1;
       next.clear();
       for (const int64_t kind : kinds) {
-        for (const Interval& part : parts)
-          next.push_back(kind * std::ssize(widths) +
-                         (std::find(widths.begin(), widths.end(), width(part)) - widths.begin()));
+        for (const int64_t look : looks) next.push_back(kind * std::ssize(widths) + look);
       }
       kinds.swap(next);
     }

@@ -11,6 +11,7 @@
 #include "tensor/box.h"
 #include "verify/recount_exchange.h"
 #include "verify/shift_oracle.h"
+#include "verify/simulator.h"
 
 namespace meshplan::test {
 
@@ -42,43 +43,27 @@ inline size_t oracle_level(const Topology& topology, int64_t a, int64_t b) {
   return level;
 }
 
-// The parts of a pending sub-axis, and whether they are still pending after.
-inline std::vector<std::pair<SubAxis, bool>> oracle_parts(const SubAxis& pending, const State& after) {
-  const int64_t end = pending.before * pending.size;
-  std::set<int64_t> cuts{pending.before, end};
-  const auto end_of = [](const SubAxis& a) { return a.before * a.size; };
-  for (const PendingSubAxis& p : after.partial) {
-    if (p.sub_axis.mesh_dim != pending.mesh_dim) continue;
-    for (const int64_t cut : {p.sub_axis.before, end_of(p.sub_axis)}) {
-      if (cut > pending.before && cut < end) cuts.insert(cut);
-    }
-  }
-  std::vector<std::pair<SubAxis, bool>> parts;
-  for (auto from = cuts.begin(), to = std::next(from); to != cuts.end(); from = to++) {
-    const bool stays = std::any_of(after.partial.begin(), after.partial.end(), [&](const PendingSubAxis& p) {
-      return p.sub_axis.mesh_dim == pending.mesh_dim && p.sub_axis.before <= *from && *to <= end_of(p.sub_axis);
-    });
-    parts.push_back({{pending.mesh_dim, *from, *to / *from}, stays});
-  }
-  return parts;
-}
-
 // The ranks of the copies at this number, in rank order.
 inline std::vector<OracleRank> oracle_ranks(const verification::ExchangeView& view, int64_t copy) {
   std::map<int64_t, OracleRank> by_id;
   const std::vector<int64_t> src_shape = mesh_shape(*view.src_mesh);
   const std::vector<int64_t> dst_shape = mesh_shape(*view.dst_mesh);
   const bool crosses = view.src_mesh != view.dst_mesh;
+  // What is pending at both ends, cut alike, so that parts can be compared.
+  const State src{{}, view.src->partial};
+  const State dst{{}, crosses ? std::vector<PendingSubAxis>{} : view.dst->partial};
+  const std::vector<SubAxis> before = pending_sub_axes(cut_alike(src, pending_sub_axes(dst)));
+  const std::vector<SubAxis> after = pending_sub_axes(cut_alike(dst, pending_sub_axes(src)));
   for (int64_t i = 0; i < mesh_size(*view.src_mesh); ++i) {
     const int64_t id = rank_at(*view.src_mesh->universe, position_of(*view.src_mesh, copy, i));
     OracleRank& rank = by_id[id];
     const std::vector<int64_t> at = coordinates_of(i, src_shape);
     rank.holds = true;
     rank.held = box_of(*view.src, view.shape, src_shape, at);
-    for (const PendingSubAxis& pending : view.src->partial) {
-      const auto m = static_cast<size_t>(pending.sub_axis.mesh_dim);
-      for (const auto& [part, stays] : oracle_parts(pending.sub_axis, crosses ? State{} : *view.dst))
-        (stays ? rank.kept : rank.reduced).push_back(sub_axis_coordinate(part, src_shape[m], at[m]));
+    for (const SubAxis& part : before) {
+      const auto m = static_cast<size_t>(part.mesh_dim);
+      const bool stays = std::find(after.begin(), after.end(), part) != after.end();
+      (stays ? rank.kept : rank.reduced).push_back(sub_axis_coordinate(part, src_shape[m], at[m]));
     }
   }
   for (int64_t i = 0; i < mesh_size(*view.dst_mesh); ++i) {
