@@ -39,15 +39,18 @@ class Ways {
     if (states_.size() > most_known_states || !find_ends() || !list_moves()) return;
     exchanges_.assign(states_.size(), nullptr);
     ways_.assign(states_.size(), {});
-    ways_[target_].left = 0;
+    open_.assign(states_.size(), too_long);
+    set_way(target_, {0});
     const int64_t kept = q_.most_work / 100 * closing_percent;
     for (size_t next = nearest(); next < states_.size(); next = nearest()) {
       if (least_by(next) > most_ps_) break;
       if (work_left() < kept) return close();
+      if (q_.world != nullptr && price_first(next)) continue;
       if (next != source_) {
         settle(next);
       } else if (!try_way() && !look_closer()) {
         ways_[source_].settled = true;
+        open_[source_] = too_long;
       }
     }
     raise();
@@ -81,7 +84,11 @@ class Ways {
     for (const LeftState& state : states_) {
       (void)numbers_.intern(state.at);
       known_as_.push_back(known_.number(state.at));
-      lists_.push_back(p_.sides.lists(p_, state.at));
+      if (q_.world != nullptr) {
+        packed_.push_back(q_.world->pack(state.at));
+      } else {
+        lists_.push_back(p_.sides.lists(p_, state.at));
+      }
       largest_.push_back(box_elements(p_, state.at));
     }
     const int32_t source = numbers_.find(p_.source);
@@ -127,19 +134,20 @@ class Ways {
 
   // By that, of those not settled; the number of states where nothing leads on from the rest.
   [[nodiscard]] size_t nearest() const {
-    p_.work += static_cast<int64_t>(states_.size()) / 3;
-    size_t best = states_.size();
+    p_.work += static_cast<int64_t>(states_.size()) / 8;
     int64_t least = too_long;
-    for (size_t i = 0; i < states_.size(); ++i) {
-      if (ways_[i].settled || least_by(i) >= least) continue;
-      best = i;
-      least = least_by(i);
-    }
-    return best;
+    for (const int64_t ps : open_) least = std::min(least, ps);
+    if (least == too_long) return states_.size();
+    return static_cast<size_t>(std::find(open_.begin(), open_.end(), least) - open_.begin());
+  }
+  void set_way(size_t i, const Way& way) {
+    ways_[i] = way;
+    open_[i] = way.settled ? too_long : std::min(least_by(i), too_long);
   }
 
   void settle(size_t to) {
     ways_[to].settled = true;
+    open_[to] = too_long;
     const auto farther =
         std::upper_bound(settled_.begin(), settled_.end(), ways_[to].left,
                          [&](int64_t left, size_t other) { return left < ways_[other].left; });
@@ -160,7 +168,7 @@ class Ways {
     const int64_t left = std::max(saturating_add(ps, ways_[to].left), states_[i].left);
     if (left >= ways_[i].left || left >= most_left(i)) return;
     if (ways_[i].settled) std::erase(settled_, i);
-    ways_[i] = {left, false, by_exchange, to, ps};
+    set_way(i, {left, false, by_exchange, to, ps});
   }
   // Priced where it may be of use.
   void offer_move(size_t i, size_t to, Edge& edge) {
@@ -272,24 +280,43 @@ class Ways {
     }
     std::erase_if(settled_, [&](size_t state) { return marks[state] == lost; });
     for (size_t i = 0; i < states_.size(); ++i) {
-      if (marks[i] != lost) continue;
-      ways_[i] = {};
-      for (size_t k = 0; k < leading_on_[i].size(); ++k) {
-        const size_t to = leading_on_[i][k];
-        if (marks[to] == stays && ways_[to].settled) offer_move(i, to, moves_[i][k]);
-      }
-      size_t looked = 0;
-      for (; looked < settled_.size(); ++looked) {
-        const size_t to = settled_[looked];
-        if (ways_[to].left + q_.exchange_latency_ps >= std::min(ways_[i].left, most_left(i))) break;
-        offer_exchange(i, to);
-      }
-      p_.work += static_cast<int64_t>(looked) / 2;
+      if (marks[i] == lost) find_again(i, [&](size_t to) { return marks[to] == stays; });
     }
+  }
+
+  // The best way from a state by way of those that are settled and may be asked.
+  template <class MayAsk>
+  void find_again(size_t i, MayAsk may_ask) {
+    set_way(i, {});
+    for (size_t k = 0; k < leading_on_[i].size(); ++k) {
+      const size_t to = leading_on_[i][k];
+      if (ways_[to].settled && may_ask(to)) offer_move(i, to, moves_[i][k]);
+    }
+    size_t looked = 0;
+    for (; looked < settled_.size(); ++looked) {
+      const size_t to = settled_[looked];
+      if (ways_[to].left + q_.exchange_latency_ps >= std::min(ways_[i].left, most_left(i))) break;
+      offer_exchange(i, to);
+    }
+    p_.work += static_cast<int64_t>(looked) / 2;
+  }
+
+  // Where prices are closed forms, the exchange that a state's way begins with is priced before the
+  // state is settled. Whether that takes longer than was known.
+  bool price_first(size_t i) {
+    const Way way = ways_[i];
+    if (!way.by_exchange) return false;
+    const LeastExchange& least = exchange(i, way.next);
+    while (least.known() < Known::price && least.ps() == way.ps)
+      refine(i, way.next, most_left(i) - ways_[way.next].left);
+    if (least.ps() == way.ps) return false;
+    find_again(i, [](size_t) { return true; });
+    return true;
   }
 
   // Comes to know one thing more of an exchange. `most`: that it may take.
   void refine(size_t i, size_t to, int64_t most) {
+    if (q_.world != nullptr) return refine_packed(i, to, most);
     const SearchState& from = states_[i].at;
     const SearchState& aim = states_[to].at;
     LeastExchange& least = exchange(i, to);
@@ -322,6 +349,30 @@ class Ways {
     }
     // Above `most` not all of it was looked at: it is asked again where more may be taken.
     if (least.ps() > most) least = {least.ps(), known};
+  }
+  // Where states pack all floors are known at once; each way has its own only where they decide.
+  void refine_packed(size_t i, size_t to, int64_t most) {
+    const SearchState& from = states_[i].at;
+    const SearchState& aim = states_[to].at;
+    LeastExchange& least = exchange(i, to);
+    if (least.known() == Known::close_floors) {
+      least = price_sooner(i, to, most).least();
+      return;
+    }
+    p_.work += work::packed_floors;
+    const ExchangeFloors floors = q_.world->exchange_floors(packed_[i], packed_[to]);
+    if (least.known() < Known::floors) {
+      least = {floors.least_ps(from.pending != aim.pending), Known::floors};
+      return;
+    }
+    LeastOfWays& each = by_way(i, to);
+    for (size_t k = 0; k < LeastOfWays::ways; ++k) {
+      if (!may_go(p_, from, aim, exchange_ways[k])) continue;
+      each.ps[k] = std::min(floors.of(exchange_ways[k]), too_long);
+      each.priced[k] = each.ps[k] == too_long;
+    }
+    each.close = true;
+    least = each.least();
   }
   [[nodiscard]] int64_t few_peers_ps(size_t i, size_t to, int64_t most) const {
     const SearchState& from = states_[i].at;
@@ -427,10 +478,12 @@ class Ways {
   std::vector<std::vector<Move>> leading_to_;      // by where they lead
   KnownExchanges& known_;
   std::vector<uint32_t> known_as_;         // the number of each state there
-  std::vector<RankSides::Lists> lists_;    // of each state
+  std::vector<RankSides::Lists> lists_;    // of each state, where they do not pack
+  std::vector<Packed> packed_;             // where they do
   std::vector<int64_t> largest_;           // box of each state, elements
   std::vector<LeastExchange*> exchanges_;  // by where they lead; nullptr: not asked yet
   std::vector<Way> ways_;
+  std::vector<int64_t> open_;    // least_by of what is not settled; too_long: it is
   std::vector<size_t> settled_;  // nearest first
 };
 

@@ -80,6 +80,7 @@ bool Search::stops() {
 bool Search::begin() {
   p_.estimated = false;
   work_before_ = p_.work;
+  raise_after_ = easy_work();
   source_ = table_.intern(p_.source);
   goal_ = table_.intern(p_.target);
   if (source_ == goal_) return true;

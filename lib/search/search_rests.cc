@@ -9,6 +9,10 @@ namespace {
 
 // Of the budget, and of what is left of it once the states are listed.
 constexpr int64_t rests_percent = 95;
+// Of the work of the floors between any two states, where they pack: so much a search takes without
+// better bounds first, as it may well need no more; with sums pending few states lead on.
+constexpr int64_t floors_percent = 5;
+constexpr int64_t floors_of_sums_percent = 30;
 constexpr int64_t unused_percent = 97;
 constexpr int64_t outside_percent = 20;
 // Contributions to more bytes than that may be more than numbers hold.
@@ -87,8 +91,8 @@ void Search::take_way(const KnownWay& way) {
 }
 
 void Search::raise_outside() {
-  if (!has_two_levels(p_) || options_.straight || p_.times.grow() || p_.target.pending != 0 ||
-      p_.digit_bytes > most_bytes_outside || !list_every_aim())
+  if (!has_two_levels(p_) || p_.target.pending != 0 || p_.digit_bytes > most_bytes_outside ||
+      !list_every_aim())
     return;
   for (size_t i = 0; i < work_.used; ++i) {
     for (const Aim& aim : work_.lists[i].list.aims)
@@ -116,14 +120,29 @@ void Search::raise_outside() {
 }
 
 void Search::raise_rests() {
-  rests_raised_ = true;
+  raise_after_ = INT64_MAX;
   if (!has_best_ || !options_.exchange || p_.kept != 0 || p_.target.made != 0 ||
       has_tables(*p_.topology))
     return;
-  if (world_.usable()) return raise_outside();
+  if (!world_.usable()) return raise_by_steps();
+  if (options_.straight) return;
+  // Where latencies do not grow with ranks, bounds lack little but the outer links.
+  if (!p_.times.grow()) return raise_outside();
+  if (states_listed_) return raise_by_steps();
+  states_listed_ = true;
+  if (!list_every_aim()) return;
+  int64_t states = 0;
+  for (size_t i = 0; i < work_.used; ++i) states += std::ssize(work_.lists[i].list.keys);
+  const int64_t all_floors = saturating_mul(states, states) * work::packed_floors;
+  const int64_t percent = p_.source.pending != 0 ? floors_of_sums_percent : floors_percent;
+  raise_after_ = std::max(p_.work - work_before_, all_floors / 100 * percent);
+}
+
+void Search::raise_by_steps() {
   if (!list_useful_states()) return;
   LeftQuestion q;
   q.problem = &p_;
+  q.world = world_.usable() ? &world_ : nullptr;
   q.most_ps = best_.ps;
   q.collective_latency_ps = least_latency_ps_;
   q.exchange_latency_ps = exchange_latency_ps_;

@@ -200,15 +200,14 @@ class Search {
   void take_up(OpenNode top);
   void price_candidate(const Candidate& candidate);
 
-  // Where states do not pack and a question turns out to be hard: raises what is left from each
-  // state that a plan of use may go through (least_left.h).
+  // Where a question turns out to be hard: raises what is left from each state that a plan of use
+  // may go through, step by step (least_left.h) or by what goes over the outer links alone
+  // (least_outside.h).
   [[nodiscard]] int64_t easy_work() const;
-  [[nodiscard]] bool raises_next() const {
-    return !rests_raised_ && p_.work - work_before_ > easy_work();
-  }
+  [[nodiscard]] bool raises_next() const { return p_.work - work_before_ > raise_after_; }
   void raise_rests();
-  // Where they do: the same by what goes over the outer links step by step (least_outside.h).
   void raise_outside();
+  void raise_by_steps();
   // Every state that a plan of use may go through; false where they are too many, or to list them
   // takes half the budget.
   bool list_useful_states();
@@ -281,7 +280,8 @@ class Search {
   int64_t exchange_latency_ps_ = 0;  // of an exchange
   int64_t step_latency_ps_ = 0;      // of either
   int64_t settled_ = 0;
-  bool rests_raised_ = false;
+  int64_t raise_after_ = 0;     // so much work bounds are raised; INT64_MAX: no more
+  bool states_listed_ = false;  // for that
 };
 
 }  // namespace meshplan

@@ -54,6 +54,22 @@ TEST_CASE("of a mesh dim over hosts an exchange inside of them goes apart, where
   CHECK(planned.totals.predicted_ps < 220'000'000);
 }
 
+TEST_CASE("where states pack and latencies grow with ranks, what is left is known step by step") {
+  // 1,024 ranks on hosts of 8, of 1,354 states all evenly cut: bounds say half of what the plan takes.
+  const MeshTable meshes = meshes_of_sizes({4, 16, 8, 2});
+  Request request;
+  request.id = "x";
+  request.tensor = {{8'192, 28'672}, DType::float32};
+  request.src.shards = {{}, {{1, 1, 16}}};
+  request.dst.shards = {{{1, 1, 16}}, {}};
+  PlanOptions options;
+  options.groups = GroupPolicy::any;
+  const PlanOutcome outcome = plan_requests(meshes, h100(), {request}, options, "");
+  REQUIRE(outcome.failures.empty());
+  CHECK(outcome.plan.redistributions.front().proven_gap_ps == 0);
+  CHECK(outcome.plan.redistributions.front().totals.predicted_ps < 330'000'000);
+}
+
 TEST_CASE("no exchanges that a bundle may run take less than a plan that is proven") {
   std::mt19937_64 random(20'261'127);
   int compared = 0;

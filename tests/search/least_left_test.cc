@@ -5,6 +5,7 @@
 #include <optional>
 #include <random>
 
+#include "../cost/some_protocols.h"
 #include "cost/topology.h"
 #include "doctest/doctest.h"
 #include "search/moves.h"
@@ -20,6 +21,7 @@ struct SizedQuestion {
   std::vector<int64_t> sizes;
   std::vector<int64_t> shape;
   int64_t inside;
+  bool packs = false;
 };
 
 // Every arrangement of the sub-axes, with any of those pending that are in the source.
@@ -66,11 +68,14 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
   int64_t told = 0;
   int64_t made = 0;
   int64_t fitting = 0;
-  for (const SizedQuestion& w : {SizedQuestion{{3, 4}, {1000, 7}, 6}, SizedQuestion{{2, 3, 2}, {600, 50}, 4},
-                                 SizedQuestion{{4, 3}, {2, 30}, 100}, SizedQuestion{{2, 2, 3}, {360, 24}, 8}}) {
+  int64_t packed = 0;
+  for (const SizedQuestion& w :
+       {SizedQuestion{{3, 4}, {1000, 7}, 6}, SizedQuestion{{2, 3, 2}, {600, 50}, 4}, SizedQuestion{{4, 3}, {2, 30}, 100},
+        SizedQuestion{{2, 2, 3}, {360, 24}, 8}, SizedQuestion{{2, 2, 2}, {64, 32}, 4, true}, SizedQuestion{{2, 4}, {256, 64}, 2, true}}) {
     Topology topology = w.inside == 100 ? uniform_topology() : test::two_levels(w.inside, 500);
     // Bytes decide.
     for (TopologyLevel& level : topology.levels) level.mb_per_s /= 1'000;
+    if (w.packs) topology = test::with_protocols(topology);
     test::SmallQuestion question(w.sizes, topology, {w.shape, DType::float32});
     std::mt19937_64 random(3);
     for (int k = 0; k < 10; ++k) {
@@ -83,7 +88,8 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
       p->target = test::random_state(*p, 0, random);
       PackedWorld world;
       world.reset(*p);
-      if (world.usable()) continue;
+      if (world.usable() != w.packs) continue;
+      packed += w.packs;
       const Found best = find_cheapest(*p);
       REQUIRE(best.exists);
       REQUIRE(best.shortcuts.none());
@@ -91,6 +97,7 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
       const std::vector<LeftState> before = states;
       LeftQuestion q;
       q.problem = &*p;
+      q.world = w.packs ? &world : nullptr;
       q.most_ps = best.cost.ps;
       const Raised all = raise_left(q, states);
       CHECK(all.way.empty());
@@ -157,7 +164,8 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
     }
   }
   MESSAGE(raised << " raised, " << refused << " refused, more told of " << told << " cut short, plans made of " << made
-                 << ", under a limit of " << fitting);
+                 << ", under a limit of " << fitting << "; of " << packed << " questions states pack");
+  CHECK(packed > 10);
   CHECK(fitting > 5);
   CHECK(told > 5);
   CHECK(made > 5);
