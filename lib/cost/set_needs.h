@@ -39,27 +39,29 @@ class SetNeeds {
   [[nodiscard]] std::vector<int64_t> take_wanting();
 
  private:
-  // Counters that are zero again for the next set.
+  // Counters that are zero again for the next set. Ranks alone need none: they are made for the
+  // first set.
   class Counts {
    public:
-    explicit Counts(int64_t n)
-        : set_(static_cast<size_t>(n), 0), count_(static_cast<size_t>(n), 0) {}
-    int64_t add(int64_t set, size_t i) {
-      if (set_[i] != set) count_[i] = 0;
-      set_[i] = set;
-      return ++count_[i];
-    }
-    [[nodiscard]] int64_t get(int64_t set, size_t i) const {
-      return set_[i] == set ? count_[i] : 0;
+    explicit Counts(int64_t n) : size_(static_cast<size_t>(n)) {}
+    int64_t add(int32_t set, size_t i) {
+      if (counts_.empty()) counts_.resize(size_);
+      Count& count = counts_[i];
+      if (count.set != set) count = {set, 0};
+      return ++count.members;
     }
 
    private:
-    std::vector<int64_t> set_;
-    std::vector<int64_t> count_;
+    struct Count {
+      int32_t set = 0;
+      int32_t members = 0;
+    };
+    size_t size_;
+    std::vector<Count> counts_;
   };
 
   const Participants* all_;
-  int64_t set_ = 0;
+  int32_t set_ = 0;
   Counts holders_;        // by box and contribution
   Counts contributions_;  // by box
   Counts alone_;          // contributions that only the set holds, by box

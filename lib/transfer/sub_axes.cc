@@ -20,6 +20,10 @@ std::vector<int32_t> numbers_on(std::span<const SubAxis> sub_axes,
   size_t ranks = 1;
   for (const int64_t size : mesh_shape) ranks *= static_cast<size_t>(size);
   std::vector<int32_t> numbers;
+  if (sub_axes.empty()) {
+    numbers.assign(ranks, 0);
+    return numbers;
+  }
   numbers.reserve(ranks);
   numbers.push_back(0);
   std::vector<int32_t> parts;  // what a coordinate on the mesh dim at hand adds
