@@ -19,16 +19,22 @@ struct FreeAxis {
   int level = 0;
 };
 
+bool is_on(const SubAxis& a, size_t mesh_dim) {
+  return static_cast<size_t>(a.mesh_dim) == mesh_dim && a.size > 1;
+}
+
+bool is_pending_on(const State& state, size_t mesh_dim) {
+  return std::any_of(state.partial.begin(), state.partial.end(),
+                     [&](const PendingSubAxis& p) { return is_on(p.sub_axis, mesh_dim); });
+}
+
 // Whether the state leaves every rank of the mesh dim the same.
 bool holds_copies(const State& state, size_t mesh_dim) {
-  const auto on = [&](const SubAxis& a) {
-    return static_cast<size_t>(a.mesh_dim) == mesh_dim && a.size > 1;
-  };
+  const auto on = [&](const SubAxis& a) { return is_on(a, mesh_dim); };
   for (const auto& order : state.shards) {
     if (std::any_of(order.begin(), order.end(), on)) return false;
   }
-  return std::none_of(state.partial.begin(), state.partial.end(),
-                      [&](const PendingSubAxis& p) { return on(p.sub_axis); });
+  return !is_pending_on(state, mesh_dim);
 }
 
 std::vector<FreeAxis> free_axes(const State& target, const LevelMap& levels) {
@@ -133,6 +139,7 @@ Avoided cut_outside(const State& state, int level, const LevelMap& levels) {
 
 // What each unit needs of the target, spread over all its ranks along a tensor dim that neither
 // side cuts over units: whichever ranks have it, each fetches the same share over the outer links.
+// Not over mesh dims on which something stays pending: there each rank has summands of its own.
 //
 //     hosts of 2, mesh 2 x 2    S(0)[0]S(0)[1] -> RS(0)    stop RS(1)
 //     to RS(0) at once, rank 0 keeps a half of what it needs, rank 1 fetches all of it
@@ -144,6 +151,7 @@ std::optional<State> spread_in_units(const State& target, int level, const Level
   for (size_t d = 0; d < shape.size(); ++d) avoided[d] = avoided[d] || source[d];
   const auto sizes = mesh_shape(levels.mesh());
   for (size_t m = 0; m < levels.mesh().dims.size(); ++m) {
+    if (is_pending_on(target, m)) continue;
     const SubAxis whole{static_cast<int32_t>(m), 1, levels.mesh().dims[m].size};
     for (const SubAxis& axis : part_of(whole, level, Side::inside, levels)) {
       if (axis.size > 1) *state = cut_over(std::move(*state), axis, shape, sizes, avoided);

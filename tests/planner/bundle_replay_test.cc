@@ -31,6 +31,20 @@ TEST_CASE("a reduction that is pending over a mesh dim of one rank is no step of
   replayed(plan);
 }
 
+TEST_CASE("a unit spreads what it needs over no mesh dim on which something stays pending: each rank there has summands of its own") {
+  // Hosts of 9 have 3 of a and all of b. By way of a cut over b nobody had what a rank needed: planning ended with exit 70.
+  const MeshTable table = one_root({{"a", 6}, {"b", 3}});
+  for (const int64_t ranks : {2, 3, 6, 9}) {
+    for (const std::string source : {"S(0)P(avg)", "P(sum)P(sum)", "RP(max)"}) {
+      const std::string kept = source.substr(source.size() - 6);
+      CAPTURE(source);
+      CAPTURE(ranks);
+      replayed(
+          planned(table, hosts_of(ranks, 0), {request_of(table, "g", {14, 9}, source, (source[0] == 'R' ? "S(1)" : "R") + kept, 3)}, {}));
+    }
+  }
+}
+
 TEST_CASE("views of the same ranks that gather together stage once") {
   MeshTable table = one_root({{"dp", 8}, {"tp", 1}});
   const Request root = request_of(table, "a", {5003, 16}, "S(0)R", "RR", 1);
