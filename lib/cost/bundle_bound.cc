@@ -2,28 +2,25 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "base/int_math.h"
+#include "cost/bundle_crossings.h"
 #include "cost/bundle_relays.h"
 #include "cost/collective_time.h"
 #include "cost/copy_lines.h"
 #include "cost/finer_tiers.h"
 #include "cost/listed_bounds.h"
 #include "cost/protocols.h"
-#include "cost/set_needs.h"
+#include "cost/rank_boxes.h"
 #include "cost/unit_counts.h"
 #include "mesh/groups.h"
 
 namespace meshplan {
 namespace {
-
-// Bytes that cross the border of a set.
-struct Crossing {
-  int64_t in = 0;
-  int64_t out = 0;
-};
 
 int64_t participants_of(const Plan& plan, const Request& request) {
   const Mesh& src = plan.meshes.meshes[request.src_mesh];
@@ -94,16 +91,38 @@ class BundleBound {
     int64_t width = element_bytes(request.tensor.dtype);
     if (request.reduce_dtype && !request.src.partial.empty())
       width = std::min(width, element_bytes(*request.reduce_dtype));
-    const int64_t weight = saturating_mul(width, times);
+    const std::optional<std::vector<State>> orders = orders_of_target(r);
+    const int64_t weight = orders ? saturating_mul(width, times) : 0;
     const int64_t copies = copies_of(request);
     for (int64_t copy = 0; copy < copies; ++copy) {
-      const Participants all =
-          list_participants(src, dst, copy, request.tensor.shape, request.src, r.dst);
-      for (const RankBoxes& rank : all.ranks) ids_.insert(rank.id);
-      add_joined(all, same);
-      add_sets(all, request, weight);
-      if (request.src.partial.empty() && r.dst.partial.empty()) relays_.add(all, weight);
+      std::optional<Crossings> least;
+      for (const State& order : orders ? *orders : std::vector<State>{r.dst}) {
+        const Participants all =
+            list_participants(src, dst, copy, request.tensor.shape, request.src, order);
+        for (const RankBoxes& rank : all.ranks) ids_.insert(rank.id);
+        add_joined(all, same);
+        Crossings crossings = crossings_of(all, request, units_);
+        if (least) {
+          least->keep_least(crossings);
+        } else {
+          least = std::move(crossings);
+        }
+        // In other orders other ranks of a unit may want the same.
+        const bool only = orders && orders->size() == 1;
+        if (only && request.src.partial.empty() && order.partial.empty()) relays_.add(all, weight);
+      }
+      crossings_.add(*least, weight);
     }
+  }
+
+  // That it may have; nullopt where they are too many for the ranks to be listed.
+  [[nodiscard]] std::optional<std::vector<State>> orders_of_target(
+      const PlannedRedistribution& r) const {
+    if (!r.request.any_dst_order) return std::vector<State>{r.dst};
+    const auto most = static_cast<size_t>(bounded_ranks / participants_of(plan_, r.request));
+    std::vector<State> orders = all_orders(r.dst, most + 1);
+    if (orders.size() > most) return std::nullopt;
+    return orders;
   }
 
   // The ranks that collectives of a member may join: those of a mesh.
@@ -118,34 +137,6 @@ class BundleBound {
       std::sort(ranks->begin(), ranks->end());
       if (!ranks->empty()) joined_.insert(std::move(*ranks));
     }
-  }
-
-  void add_sets(const Participants& all, const Request& request, int64_t weight) {
-    SetNeeds needs(all);
-    const auto add_set = [&](Crossing& crossing, const std::vector<int32_t>& members) {
-      const SetNeed need = needs.of(members);
-      add_up_to(crossing.in, saturating_mul(need.in, weight));
-      add_up_to(crossing.out, saturating_mul(need.out, weight));
-    };
-    for (int level = 0; level < units_.levels(); ++level) {
-      std::map<int64_t, std::vector<int32_t>> sets;
-      for (size_t i = 0; i < all.ranks.size(); ++i) {
-        const int64_t id = all.ranks[i].id;
-        sets[units_.joined(id, level)].push_back(static_cast<int32_t>(i));
-      }
-      for (const auto& [unit, members] : sets) add_set(crossings_[{level, unit}], members);
-      int64_t& wanting = wanting_[level];
-      for (const int64_t units : needs.take_wanting()) wanting = std::max(wanting, units);
-    }
-    std::vector<int32_t> sources;
-    std::vector<int32_t> targets;
-    for (size_t i = 0; i < all.ranks.size(); ++i) {
-      if (all.ranks[i].held >= 0) sources.push_back(static_cast<int32_t>(i));
-      if (all.ranks[i].wanted >= 0) targets.push_back(static_cast<int32_t>(i));
-    }
-    if (request.src_mesh == request.dst_mesh) return;
-    add_set(meshes_[request.src_mesh], sources);
-    add_set(meshes_[request.dst_mesh], targets);
   }
 
   using Sets = std::map<std::pair<int, int64_t>, std::vector<int64_t>>;  // ranks, by level and unit
@@ -259,7 +250,7 @@ class BundleBound {
     for (const int64_t unit : units) {
       const std::vector<int64_t>& members = sets.at({level, unit});
       ranks += members.size();
-      const Crossing& of_unit = crossings_.at({level, unit});
+      const Crossing& of_unit = crossings_.units.at({level, unit});
       add_up_to(all.in, of_unit.in);
       add_up_to(all.out, of_unit.out);
       add_up_to(mb_per_s, full_mb_per_s(members));
@@ -303,7 +294,7 @@ class BundleBound {
     std::vector<Unit> all;
     int64_t most_ps = 0;
     for (const auto& [set, members] : sets) {
-      const int64_t in = crossings_.at(set).in;
+      const int64_t in = crossings_.units.at(set).in;
       if (set.first != level || in == 0) continue;
       Unit& unit = all.emplace_back(Unit{set.second, in, full_mb_per_s(members)});
       if (unit.mb_per_s > 0) unit.ps = transfer_ps(in, 1, unit.mb_per_s);
@@ -319,7 +310,7 @@ class BundleBound {
       add_up_to(mb_per_s, unit.mb_per_s);
     }
     const int64_t brought = saturating_mul(least_brought(level, units), percent);
-    if (saturating_mul(100, wanting_[level]) > brought) return;
+    if (saturating_mul(100, crossings_.wanting.at(level)) > brought) return;
     take({slower(in, level), 0}, mb_per_s);
   }
 
@@ -356,13 +347,14 @@ class BundleBound {
   // By a rank.
   [[nodiscard]] int64_t most_taken_in() const {
     int64_t most = 0;
-    for (const auto& [set, crossing] : crossings_) {
+    for (const auto& [set, crossing] : crossings_.units) {
       if (set.first == 0) most = std::max(most, crossing.in);
     }
     return most;
   }
 
   int64_t slowest() {
+    if (ids_.empty()) return 0;
     members_ = counts_of(units_, {ids_.begin(), ids_.end()});
     for (const std::vector<int64_t>& mesh : joined_) {
       for (const int64_t id : mesh) meshes_of_[id].push_back(&mesh);
@@ -373,11 +365,11 @@ class BundleBound {
         sets[{level, units_.joined(id, level)}].push_back(id);
     }
     int must_reach = -1;
-    for (const auto& [set, crossing] : crossings_) {
+    for (const auto& [set, crossing] : crossings_.units) {
       take(crossing, bandwidth(sets.at(set)));
       if (crossing.in > 0 || crossing.out > 0) must_reach = std::max(must_reach, set.first);
     }
-    for (const auto& [index, crossing] : meshes_) {
+    for (const auto& [index, crossing] : crossings_.meshes) {
       std::vector<int64_t> set = materialise(plan_.meshes.meshes[index]);
       std::erase_if(set, [&](int64_t id) { return ids_.count(id) == 0; });
       take(crossing, bandwidth(set));
@@ -433,11 +425,8 @@ class BundleBound {
   std::set<int64_t> ids_;                  // of all ranks of the bundle
   std::set<std::vector<int64_t>> joined_;  // ranks of each mesh, ascending
   std::map<int64_t, std::vector<const std::vector<int64_t>*>> meshes_of_;  // each rank
-  std::map<std::pair<int, int64_t>, Crossing>
-      crossings_;                      // by level, and rank or unit inside of it
-  std::map<size_t, Crossing> meshes_;  // of all ranks of a mesh
-  std::map<int, int64_t> wanting_;     // by level, the most ranks or units that want one box
-  UnitCounts members_;                 // ranks of the bundle
+  Crossings crossings_;                                                    // in bytes
+  UnitCounts members_;                                                     // ranks of the bundle
   int64_t transfer_ps_ = 0;
 };
 
@@ -456,7 +445,6 @@ BundleBounds bundle_bounds(const Plan& plan, const BundleRequest& bundle) {
   }
   if (!listed) return least;
   BundleBounds bounds = BundleBound(plan, bundle).bounds();
-  // Orders that were chosen may ask for more than others would.
   bounds.bytes = std::clamp(bounds.bytes, least.bytes, all);
   if (has_tables(plan.topology)) bounds.ps = 0;
   return bounds;

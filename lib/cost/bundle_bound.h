@@ -10,6 +10,7 @@
 //     all sources of one mesh, all targets
 //
 // Every byte enters or leaves the set at least once; what is inside may be passed on for nothing.
+// Where the target may have any order, of each set what it needs in the best of them.
 // Exchanges alone cross, at the rate that they reach, but for collectives of meshes that have ranks
 // inside the set and outside: their bytes go at the full rate, over links of both.
 //

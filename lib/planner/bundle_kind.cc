@@ -92,6 +92,7 @@ bool plan_for_rounds(const Plan& plan, const LevelMap& levels, PlannedRedistribu
   if (needs_other_steps(planned)) {
     Request request = planned.request;
     request.dst = planned.dst;
+    request.any_dst_order = false;  // other ways keep to the order that was chosen
     work::Budget budget{plan.options.work_budget};
     auto list = plan_optimal({&plan.meshes, &plan.topology, &request, &plan.options, true}, levels,
                              budget, {});
