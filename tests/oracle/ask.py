@@ -62,7 +62,7 @@ def trouble(answer, spec, what):
     if answer.stopped:
         return [("time", "", f"{what} was stopped after {STOPPED_AFTER_S} s")]
     if answer.code < 0:
-        return [("signal", "", f"{what} ended by signal {-answer.code}")]
+        return [("signal", "", f"{what} ended by signal {-answer.code} {answer.err[:300]}")]
     if answer.code != 0:
         return [(f"exit {answer.code}", "", f"{what} ended with {answer.code}: {answer.err[:400]}")]
     allowed = START_S + PROCESSOR_S * max(1, len(spec["redistributions"]))

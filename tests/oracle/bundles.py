@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Random bundles: their transfers are executed and their figures recounted by code of the oracle's own.
 
-usage: bundles.py --meshplan BIN [--seeds FIRST:END] [--jobs N] [--keep FOLDER] [--spec FILE]
+usage: bundles.py --meshplan BIN [--seeds FIRST:END,...] [--jobs N] [--keep FOLDER] [--spec FILE]
 
-Every seed is a spec (random_bundles.py). Checked of its plan: the schemas; that `verify` accepts it
-and refuses it with one figure changed; that the rows of `transfers --bundle`, executed in the order
-of waves, bring every element to every rank once; messages, staging and limits; bytes, memory and
-times, recounted; that nothing beats what must move and that one round of direct transfers does not
-beat the plan, nor targets that pass on what they fetched its bound (bundle_figures.py). A refusal
-must be about limits that no tensor could keep to.
+Every seed is a spec: those below 1,000,000 of random_bundles.py, others of wider_bundles.py. Checked
+of its plan: the schemas; that `verify` accepts it and refuses it with one figure changed; that the
+rows of `transfers --bundle`, executed in the order of waves, bring every element to every rank once;
+messages, staging and limits; bytes, memory and times, recounted; that nothing beats what must move
+and that one round of direct transfers does not beat the plan, nor targets that pass on what they
+fetched its bound (bundle_figures.py); that the members' steps are right by themselves (oracle.py);
+that what the members take one by one is what they take without a bundle, and that no rival beats a
+bound (bundle_rivals.py). A refusal must be about limits that no tensor could keep to.
 """
 import argparse
 import collections
@@ -19,20 +21,28 @@ import pathlib
 import random
 import re
 import sys
+import tempfile
 import time
 
 import jsonschema  # Debian: python3-jsonschema
 
 import ask
 import bundle_figures
+import bundle_rivals
+import figures
 import listed_bundles
 import oracle
 import proofs
 import random_bundles
+import wider_bundles
 from meaning import Complaint, meshes_of
+from reduce import reduced
+from seeds import seeds_of
 
 SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "schemas"
-SLOW_ONE_IN = 6  # seeds: CSV, --rank, `run`, schema of the transfers
+SLOW_ONE_IN = 6  # seeds: CSV, --rank, `run`, `show`, `diff`, schema of the transfers
+MOST_REDUCED = 5  # findings of each kind
+FIRST_WIDER = 1_000_000
 ROUND_FIGURES = ("wire_bytes", "staging_bytes", "messages", "predicted_ns")
 BUNDLE_TOTALS = ("rounds", "wire_bytes", "staging_bytes", "peak_bytes", "messages", "predicted_ns")
 
@@ -85,6 +95,47 @@ def check_members(spec, plan):
         for key, value in expected.items():
             if found[key] != value:
                 raise Complaint("members", f"{asked['id']}: {key} is {found[key]}, expected {value}")
+
+
+def check_alone(meshplan, spec, plan):
+    """What members take one by one is what they take without a bundle, and a schedule."""
+    answer = ask.plan_of(meshplan, {key: value for key, value in spec.items() if key != "bundles"})
+    for kind, _, text in ask.trouble(answer, spec, "plan without bundles"):
+        raise Complaint(kind, text)
+    reds, alone = {}, json.loads(answer.out)
+    for red in alone["redistributions"]:
+        reds[red["id"]] = {**reds[red["same_as"]], "count": red["count"]} if "same_as" in red else red
+    for bundle in plan["bundles"]:
+        members = [reds[m] for m in listed_bundles.members_named(plan, bundle)]
+        most = sum(r["count"] * r["totals"]["predicted_ns"] for r in members)
+        least = most - sum(r["count"] for r in members if r["totals"]["predicted_ns"])
+        if not least <= bundle["alone_ns"] <= most:
+            raise Complaint("alone", f"{bundle['id']}: alone_ns {bundle['alone_ns']}, its members make {least} to {most}")
+        if bundle["totals"]["lower_bound_ns"] > bundle["alone_ns"]:
+            raise Complaint("bound", f"{bundle['id']}: bound {bundle['totals']['lower_bound_ns']} above alone_ns {bundle['alone_ns']}")
+
+
+def check_steps(spec, plan):
+    """The steps of every redistribution lead from its source to its target, and their figures are right."""
+    meshes, levels, specs = meshes_of(spec), oracle.levels_of(plan["topology"]), {r["id"]: r for r in spec["redistributions"]}
+    for number, red in enumerate(plan["redistributions"]):
+        if "same_as" not in red:
+            steps = oracle.check_redistribution(specs[red["id"]], red, meshes, levels, number)
+            figures.check_steps(plan, red, steps)
+
+
+def check_read(meshplan, text):
+    """`show` prints it, and it differs in nothing from itself."""
+    for form in ("text", "markdown", "json", "svg", "html", "mermaid", "dot", "perfetto"):
+        shown = ask.Answer([meshplan, "show", "-", "--format", form], text)
+        if shown.code != 0 or not shown.out:
+            raise Complaint("show", f"{form} ends with {shown.code}: {shown.err[:300]}")
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        file.write(text)
+        file.flush()
+        differs = ask.Answer([meshplan, "diff", file.name, file.name])
+        if differs.code != 0:
+            raise Complaint("diff", f"of itself ends with {differs.code}: {differs.out[:300]}{differs.err[:300]}")
 
 
 def check_mutant(meshplan, plan, seed):
@@ -166,6 +217,9 @@ def check_spec(meshplan, spec, number, seen):
     for error in validator("plan").iter_errors(plan):
         raise Complaint("schema", f"plan: {error.json_path}: {error.message[:200]}")
     check_members(spec, plan)
+    check_alone(meshplan, spec, plan)
+    check_steps(spec, plan)
+    bundle_rivals.check(meshplan, spec, plan)
     proof = ask.Answer([meshplan, "verify", "-", "-q"], answer.out)
     if proof.code != 0:
         raise Complaint("verify", f"refuses a plan ({proof.code}): {proof.err[:300]}")
@@ -173,6 +227,7 @@ def check_spec(meshplan, spec, number, seen):
         replayed = ask.Answer([meshplan, "run", "-", "-q"], answer.out)
         if replayed.code != 0:
             raise Complaint("run", f"ends with {replayed.code}: {replayed.out[-300:]}{replayed.err[:300]}")
+        check_read(meshplan, answer.out)
     path = os.path.join(os.environ.get("TMPDIR", "/tmp"), f"bundle-oracle-{os.getpid()}.plan.json")
     try:
         with open(path, "w", encoding="utf-8") as file:
@@ -200,17 +255,31 @@ def findings(meshplan, spec, number):
     return [], seen
 
 
+def preset_of(meshplan, name):
+    """A preset's topology as a spec may have it."""
+    spec = {"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "a", "size": 2}]}, "topology": name, "redistributions": []}
+    topology = json.loads(ask.plan_of(meshplan, spec).out)["topology"]
+    return {key: value for key, value in topology.items() if key != "source"}
+
+
+def spec_of(meshplan, seed):
+    if seed < FIRST_WIDER:
+        return random_bundles.spec_of(seed)
+    return wider_bundles.spec_of(seed, lambda name: preset_of(meshplan, name))
+
+
 def seed_findings(task):
     meshplan, seed = task
-    return seed, *findings(meshplan, random_bundles.spec_of(seed), seed)
+    return seed, *findings(meshplan, spec_of(meshplan, seed), seed)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--meshplan", required=True)
-    parser.add_argument("--seeds", default="0:60", help="FIRST:END")
+    parser.add_argument("--seeds", type=seeds_of, default="0:60",
+                        help=f"FIRST:END, several with commas; from {FIRST_WIDER} on of wider worlds")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--keep", help="a folder for the specs that have findings")
+    parser.add_argument("--keep", help="a folder for specs that have findings, reduced")
     parser.add_argument("--spec", help="a spec file instead of seeds")
     options = parser.parse_args()
     meshplan = os.path.abspath(options.meshplan)
@@ -219,23 +288,23 @@ def main():
             found, _ = findings(meshplan, json.load(file), 0)
         print("\n".join(": ".join(finding) for finding in found) or "no finding")
         return 1 if found else 0
-    first, end = (int(n) for n in options.seeds.split(":"))
     started, bad, seen = time.time(), collections.Counter(), collections.Counter()
     with multiprocessing.Pool(options.jobs) as pool:
-        tasks = ((meshplan, seed) for seed in range(first, end))
+        tasks = ((meshplan, seed) for seed in options.seeds)
         for seed, found, noted in pool.imap_unordered(seed_findings, tasks, chunksize=2):
             seen.update(noted)
             for kind, text in found:
                 bad[kind] += 1
                 print(f"seed {seed}: {text}", flush=True)
-                if options.keep:
+                if options.keep and bad[kind] <= MOST_REDUCED:
+                    small = reduced(spec_of(meshplan, seed), lambda spec: kind in [k for k, _ in findings(meshplan, spec, seed)[0]])
                     path = pathlib.Path(options.keep) / f"found-bundle-{seed}.json"
-                    path.write_text(json.dumps(random_bundles.spec_of(seed)))
+                    path.write_text(json.dumps(small))
     missing = [name for name in ("several rounds", "two steps", "collectives", "refused") if not seen[name]]
-    if missing and end - first >= 60:
+    if missing and len(options.seeds) >= 60:
         print(f"never came up: {missing}")
-    print(f"{end - first} worlds with bundles, findings {dict(bad)}, came up {dict(seen)}, {time.time() - started:.0f} s")
-    return 1 if bad or (missing and end - first >= 60) else 0
+    print(f"{len(options.seeds)} worlds with bundles, findings {dict(bad)}, came up {dict(seen)}, {time.time() - started:.0f} s")
+    return 1 if bad or (missing and len(options.seeds) >= 60) else 0
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@ def smaller(spec):
     """Specs a step smaller than this one, the largest steps first."""
     reds = spec["redistributions"]
     for i in range(len(reds)):
-        if len(reds) > 1:
+        if len(reds) > 1 and "bundles" not in spec:
             yield dict(spec, redistributions=[reds[i]])
+    yield from smaller_bundles(spec)
     for key in ("options", "topology"):
         if key in spec:
             yield {k: v for k, v in spec.items() if k != key}
@@ -20,6 +21,21 @@ def smaller(spec):
     for i, red in enumerate(reds):
         for other in smaller_redistribution(red):
             yield dict(spec, redistributions=reds[:i] + [other] + reds[i + 1:])
+
+
+def smaller_bundles(spec):
+    """A bundle, a limit of one, or a redistribution less."""
+    bundles, reds = spec.get("bundles", []), spec["redistributions"]
+    for i, bundle in enumerate(bundles):
+        if len(bundles) > 1:
+            yield dict(spec, bundles=bundles[:i] + bundles[i + 1:])
+        for key in ("count", "max_messages", "max_staging_bytes"):
+            if key in bundle:
+                less = {k: v for k, v in bundle.items() if k != key}
+                yield dict(spec, bundles=bundles[:i] + [less] + bundles[i + 1:])
+    for i, red in enumerate(reds if bundles and len(reds) > 1 else []):
+        left = [dict(b, redistributions=[name for name in b["redistributions"] if name != red["id"]]) for b in bundles]
+        yield dict(spec, redistributions=reds[:i] + reds[i + 1:], bundles=[b for b in left if b["redistributions"]])
 
 
 def smaller_topology(spec):
