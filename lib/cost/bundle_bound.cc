@@ -18,6 +18,7 @@
 #include "cost/rank_boxes.h"
 #include "cost/unit_counts.h"
 #include "mesh/groups.h"
+#include "tensor/state.h"
 
 namespace meshplan {
 namespace {
