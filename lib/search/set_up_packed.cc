@@ -121,9 +121,10 @@ void PackedWorld::time_levels() {
       p_->times.ps({2, static_cast<int>(outer_level_), true},
                    floor_div(least_bytes(), saturating_mul(2, power(total_ - inside_))),
                    power(inside_), 1U << outer_level_);
-  // Or has one more value of all that it wants.
-  least_inner_step_ps_ = p_->times.ps({}, floor_div(least_bytes(), power(total_ - inside_)),
-                                      power(inside_), links(false));
+  // Or has one more value of all that it wants, where ranks lie inside of units.
+  if (inside_ > 0)
+    least_inner_step_ps_ = p_->times.ps({}, floor_div(least_bytes(), power(total_ - inside_)),
+                                        power(inside_), links(false));
   // Where all may fetch, members whose unit has their part fetch for others.
   const bool by_all = p_->least_by_all < INT64_MAX;
   const int64_t shared = by_all ? least_bytes() - ceil_div(least_bytes(), power(1)) : least_bytes();
