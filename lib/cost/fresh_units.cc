@@ -85,7 +85,7 @@ std::vector<FreshUnits> fresh_units(const Topology& topology, const Participants
 
 int64_t least_in_two_ps(const std::vector<FreshUnits>& units, const Participants& all,
                         const RankLinks& links, std::span<const int64_t> shape,
-                        int64_t element_bytes, int64_t transfer) {
+                        int64_t element_bytes, const LeastCrossing& least) {
   int64_t most = 0;
   for (const FreshUnits& fresh : units) {
     const LevelSet leaving = links.leaving(fresh.level, links.all());
@@ -96,16 +96,18 @@ int64_t least_in_two_ps(const std::vector<FreshUnits>& units, const Participants
     const int64_t hundred = saturating_mul(100, element_bytes);
     const int64_t at_once_ps =
         ps_of_ns(latency_ns + other_latency_ns + per_peer_ns) +
-        std::max(transfer, transfer_ps(saturating_mul(fresh.wanted, hundred), 1, fresh.entering));
+        std::max(least.transfer(),
+                 transfer_ps(saturating_mul(fresh.wanted, hundred), 1, fresh.entering));
     const int64_t landed =
         std::min(fresh.wanted, least_held(shape, fresh.ranks, std::ssize(all.wanted.of_ranks())));
-    int64_t passed_on_ps = transfer;
+    // The exchange and the steps behind it both wait for links of this level.
+    int64_t passed_on_ps = least.transfer_beyond(fresh.level);
     if (fresh.entering < saturating_mul(100, fresh.bandwidth)) {
       // One less, as both are rounded up.
       const int64_t landing_ps = transfer_ps(saturating_mul(landed, hundred), 1, fresh.entering);
       const int64_t rest_ps =
           transfer_ps(saturating_mul(fresh.wanted - landed, element_bytes), 1, fresh.bandwidth);
-      passed_on_ps = std::max(transfer, saturating_add(landing_ps, rest_ps) - 1);
+      passed_on_ps = std::max(passed_on_ps, saturating_add(landing_ps, rest_ps) - 1);
     }
     const int64_t waited_ns =
         latency_ns + (landed > 0 ? latency_ns + per_peer_ns : other_latency_ns);

@@ -23,6 +23,7 @@
 #include <span>
 #include <vector>
 
+#include "cost/least_crossing.h"
 #include "cost/rank_boxes.h"
 #include "cost/rank_links.h"
 
@@ -45,10 +46,10 @@ struct FreshUnits {
                                                   const RankLinks& links);
 
 // What plans that communicate in two steps or phases take at least, in picoseconds; 0: nothing is
-// known. `transfer_ps`: of the bytes of any plan at least. The target has nothing pending.
+// known. `least`: of any plan. The target has nothing pending.
 [[nodiscard]] int64_t least_in_two_ps(const std::vector<FreshUnits>& units, const Participants& all,
                                       const RankLinks& links, std::span<const int64_t> shape,
-                                      int64_t element_bytes, int64_t transfer_ps);
+                                      int64_t element_bytes, const LeastCrossing& least);
 
 // What the bytes of one exchange in one phase, which is all the plan, take at least, likewise.
 [[nodiscard]] int64_t least_of_one_exchange_ps(const std::vector<FreshUnits>& units,

@@ -9,6 +9,7 @@
 
 #include "base/int_math.h"
 #include "cost/finer_tiers.h"
+#include "cost/least_crossing.h"
 #include "cost/one_step.h"
 #include "cost/rank_links.h"
 #include "cost/set_needs.h"
@@ -115,14 +116,13 @@ class Copy {
     Bounds b;
     if (must_reach < 0) return b;
     b.bytes = bytes_;
-    const int64_t latency_ns = links_.least_latency_ns(must_reach);
-    if (across && timed) take_without_holders();
-    const int64_t transfer = *std::max_element(transfer_.begin(), transfer_.end());
-    if (timed) b.ps = saturating_add(saturating_mul(latency_ns, 1000), transfer);
-    if (timed && !across && !slower_outside()) b.ps = least_of_groups_ps(latency_ns);
-    if (across && timed) {
-      const auto steps = steps_across_ps(*topology_, all_, links_, src, shape, element_bytes_,
-                                         latency_ns, transfer);
+    if (!timed) return b;
+    if (across) take_without_holders();
+    const LeastCrossing least{links_.least_latency_ns(must_reach), transfer_, !slower_outside()};
+    b.ps = least.ps(links_);
+    if (across) {
+      const auto steps =
+          steps_across_ps(*topology_, all_, links_, src, shape, element_bytes_, least);
       b.ps = std::max(b.ps, steps.value_or(0));
     }
     return b;
@@ -155,20 +155,6 @@ class Copy {
     return std::is_sorted(
         topology_->levels.begin(), topology_->levels.end(),
         [](const TopologyLevel& a, const TopologyLevel& b) { return a.mb_per_s > b.mb_per_s; });
-  }
-  // Where the groups of a collective go their own ways: one far and soon through, one near over
-  // slow links. What crosses units of a level waits for a latency of that level, or of one further
-  // out.
-  //
-  //     PCIe 25 GB/s, 1 us; NICs 50 GB/s, 5 us     25 KB: 2 us near, 5.5 us far; never 5 us + 1 us
-  [[nodiscard]] int64_t least_of_groups_ps(int64_t latency_ns) const {
-    int64_t ps = saturating_mul(latency_ns, 1000);
-    for (size_t l = 0; l < topology_->levels.size(); ++l) {
-      if (transfer_[l] == 0) continue;
-      const int64_t own_ns = links_.least_latency_ns(static_cast<int>(l));
-      ps = std::max(ps, saturating_add(saturating_mul(own_ns, 1000), transfer_[l]));
-    }
-    return ps;
   }
   bool consider(Sorting sorting) {
     std::optional<Needs>& known = alike_->known[sorting];

@@ -197,12 +197,24 @@ int64_t gathered_elements(const Participants& all, const State& src) {
   return most;
 }
 
+int64_t ps_of(int64_t ns) { return saturating_mul(ns, 1000); }
+
+// A plan of one collective, of which some rank moves what takes so long, and some has peers.
+int64_t collective_of_ps(const RankLinks& links, const LeastCrossing& least, int64_t transfer,
+                         int64_t peers_ps = 0) {
+  if (!least.near_ends_last)
+    return saturating_add(saturating_add(ps_of(least.latency_ns), peers_ps),
+                          std::max(least.transfer(), transfer));
+  return std::max(least.ps(links),
+                  saturating_add(ps_of(links.least_latency_ns(0)), std::max(transfer, peers_ps)));
+}
+
 }  // namespace
 
 std::optional<int64_t> steps_across_ps(const Topology& topology, const Participants& all,
                                        const RankLinks& links, const State& src,
                                        std::span<const int64_t> shape, int64_t element_bytes,
-                                       int64_t latency_ns, int64_t transfer) {
+                                       const LeastCrossing& least) {
   const bool inside = std::all_of(all.ranks.begin(), all.ranks.end(),
                                   [](const RankBoxes& r) { return r.held >= 0 || r.wanted < 0; });
   bool crosses = false;  // the step between the meshes moves something in every plan
@@ -228,10 +240,9 @@ std::optional<int64_t> steps_across_ps(const Topology& topology, const Participa
       whole = whole && (there[box] || all.held.volume(box) == 0);
     if (whole) return std::nullopt;
     const int64_t elements = gathered_elements(all, src);
-    gather_ps =
-        saturating_add(saturating_mul(latency_ns, 1000),
-                       std::max(transfer, transfer_ps(saturating_mul(elements, element_bytes), 1,
-                                                      links.bandwidth(links.all()))));
+    gather_ps = collective_of_ps(
+        links, least,
+        transfer_ps(saturating_mul(elements, element_bytes), 1, links.bandwidth(links.all())));
   }
   const int64_t per_peer_ns = links.least_per_peer_ns(links.all());
   std::vector<FreshUnits> fresh;
@@ -239,14 +250,15 @@ std::optional<int64_t> steps_across_ps(const Topology& topology, const Participa
   OneStep one{1, 0};
   if (all.cell_ranks == 1) one = one_exchange(topology, all, links, element_bytes);
   one.transfer_ps = std::max(one.transfer_ps, least_of_one_exchange_ps(fresh, element_bytes));
-  const int64_t exchange_ps = saturating_add(
-      saturating_mul(saturating_add(latency_ns, saturating_mul(per_peer_ns, one.peers)), 1000),
-      std::max(transfer, one.transfer_ps));
-  const int64_t two_ns = saturating_add(saturating_add(latency_ns, links.least_latency_ns(0)),
-                                        crosses ? per_peer_ns : 0);
-  const int64_t two_ps =
-      std::max(saturating_add(saturating_mul(two_ns, 1000), transfer),
-               least_in_two_ps(fresh, all, links, shape, element_bytes, transfer));
+  const int64_t peers_ps = ps_of(saturating_mul(per_peer_ns, one.peers));
+  int64_t exchange_ps = saturating_add(saturating_add(ps_of(least.latency_ns), peers_ps),
+                                       std::max(least.transfer(), one.transfer_ps));
+  // Or an all_to_all.
+  if (inside)
+    exchange_ps = std::min(exchange_ps, collective_of_ps(links, least, one.transfer_ps, peers_ps));
+  const int64_t other_ns = saturating_add(links.least_latency_ns(0), crosses ? per_peer_ns : 0);
+  const int64_t two_ps = std::max(saturating_add(least.ps(links), ps_of(other_ns)),
+                                  least_in_two_ps(fresh, all, links, shape, element_bytes, least));
   return std::min({exchange_ps, gather_ps, two_ps});
 }
 

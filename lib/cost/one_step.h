@@ -13,16 +13,16 @@
 
 #include <optional>
 
+#include "cost/least_crossing.h"
 #include "cost/rank_boxes.h"
 #include "cost/rank_links.h"
 
 namespace meshplan {
 
-// What a plan across meshes takes at least, in picoseconds, given what crosses units: `latency_ns`
-// of the outermost level that must be used, and `transfer_ps`. nullopt: nothing more than their sum
-// is known. Only where the levels price every step.
+// What a plan across meshes takes at least, in picoseconds, given what crosses units. nullopt:
+// nothing more than that is known. Only where the levels price every step.
 [[nodiscard]] std::optional<int64_t> steps_across_ps(
     const Topology& topology, const Participants& all, const RankLinks& links, const State& src,
-    std::span<const int64_t> shape, int64_t element_bytes, int64_t latency_ns, int64_t transfer_ps);
+    std::span<const int64_t> shape, int64_t element_bytes, const LeastCrossing& least);
 
 }  // namespace meshplan
