@@ -54,19 +54,19 @@ ExchangeCost priced_in_two_phases(const Topology& topology, const ExchangeTraffi
     cost.predicted_ps =
         saturating_add(phase_ps(topology, traffic, 0), phase_ps(topology, traffic, 1));
   if (chunks == 1) return cost;
-  const auto& [first, second] = traffic.phase;
-  int64_t k = chunks.value_or(1);
-  if (!chunks) {
-    const PhaseTime fetch = phase_time(topology, first, Peers::number_and_rate);
-    const PhaseTime share = phase_time(topology, second, Peers::number_and_rate);
-    k = best_chunks(fetch, share);
-    if (!copies) cost.predicted_ps = saturating_add(all_ps(fetch), all_ps(share));
+  if (chunks) {
+    cost.chunks = *chunks;
+    cost.predicted_ps = in_chunks_ps(topology, traffic, *chunks);
+    return cost;
   }
-  if (k == 1) return cost;
-  const int64_t ps = in_chunks_ps(topology, traffic, k);
-  if (!chunks && ps >= cost.predicted_ps) return cost;
-  cost.chunks = k;
-  cost.predicted_ps = ps;
+  const PhaseTime fetch = phase_time(topology, traffic.phase[0], Peers::number_and_rate);
+  const PhaseTime share = phase_time(topology, traffic.phase[1], Peers::number_and_rate);
+  if (!copies) cost.predicted_ps = saturating_add(all_ps(fetch), all_ps(share));
+  if (!may_pay_in_chunks(fetch, share)) return cost;
+  const InChunks best = best_in_chunks(topology, traffic, 1);
+  if (best.ps >= cost.predicted_ps) return cost;
+  cost.chunks = best.chunks;
+  cost.predicted_ps = best.ps;
   return cost;
 }
 

@@ -32,6 +32,12 @@ int64_t pipelined_ps(const PhaseTime& first, const PhaseTime& second, int64_t ch
   return saturated((all + chunks - 1) / chunks);
 }
 
+// Of two chunks or more both starts of the one, and one of the other, are waited for.
+bool may_pay_in_chunks(const PhaseTime& first, const PhaseTime& second) {
+  const int64_t transfers = saturating_add(first.transfer_ps, second.transfer_ps);
+  return first.latency_ps < transfers && second.latency_ps < transfers;
+}
+
 // t is the larger of two convex functions of k, k first.latency + first.transfer + second.latency +
 // second.transfer / k and the same with the phases exchanged, so the first k after which one more
 // chunk does not pay is the best.

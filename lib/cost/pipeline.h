@@ -30,6 +30,9 @@ struct PhaseTime {
 // their transfer, at most rounds_ps of their times.
 [[nodiscard]] int64_t pipelined_ps(const PhaseTime& first, const PhaseTime& second, int64_t chunks);
 
+// False: every chunk takes so long to start that no number of them takes less than one.
+[[nodiscard]] bool may_pay_in_chunks(const PhaseTime& first, const PhaseTime& second);
+
 // How many chunks take the least time, the fewest of several: 1 to `most_chunks`.
 // Law: equal to trying all of them; more traffic or latency never takes less time.
 [[nodiscard]] int64_t best_chunks(const PhaseTime& first, const PhaseTime& second);

@@ -17,19 +17,10 @@ ExchangeTraffic in_shifts(ExchangeTraffic traffic, const ShiftTraffic& shifts, i
 
 // In the multiple of so many stages that takes least time.
 ShiftPrice priced_in_stages(const Topology& topology, ExchangeTraffic traffic, int64_t stages) {
-  const PhaseTime fetch = phase_time(topology, traffic.phase[0], Peers::number_and_rate);
-  const PhaseTime share = phase_time(topology, traffic.phase[1], Peers::number_and_rate);
-  // The time is convex in the number of chunks: one of the two multiples around the best.
-  const int64_t best = best_chunks(fetch, share);
+  const InChunks best = best_in_chunks(topology, traffic, stages);
   ShiftPrice price;
-  for (const int64_t each : {floor_div(best, stages), floor_div(best, stages) + 1}) {
-    const int64_t chunks = std::max<int64_t>(each, 1) * stages;
-    if (chunks < 2 || chunks > most_chunks) continue;
-    const int64_t ps = in_chunks_ps(topology, traffic, chunks);
-    if (ps >= price.predicted_ps) continue;
-    price.chunks = chunks;
-    price.predicted_ps = ps;
-  }
+  price.chunks = best.chunks;
+  price.predicted_ps = best.ps;
   price.traffic = std::move(traffic);
   return price;
 }

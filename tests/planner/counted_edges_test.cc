@@ -4,19 +4,17 @@
 
 #include <map>
 
-#include "../cost/some_protocols.h"
+#include "../cost/random_prices.h"
 #include "../search/small_question.h"
 #include "base/seed.h"
 #include "cost/bounds.h"
 #include "cost/step_cost.h"
-#include "cost/topology.h"
 #include "plan/describe_moves.h"
 #include "search/edge_steps.h"
 #include "search/exchange_floor.h"
 #include "search/joining_sums.h"
 #include "search/moves.h"
 #include "search/unit_needs.h"
-#include "verify/random_levels.h"
 #include "verify/random_world.h"
 #include "verify/recount.h"
 #include "verify/step_rules.h"
@@ -47,14 +45,7 @@ EdgeWorld random_edge_world(Random& random) {
   static const std::vector<int64_t> extents{1, 2, 3, 4, 5, 6, 8, 12, 13, 16, 24, 48, 50};
   EdgeWorld w;
   w.sizes = random.pick(meshes);
-  w.topology = test::random_levels(random, 400'000);
-  const int64_t kind = random.below(6);
-  if (kind == 0) w.topology = test::with_protocols(w.topology);
-  if (kind == 1) w.topology = test::with_random_protocols(random, w.topology);
-  if (kind == 2) {
-    w.topology = *topology_preset(random.pick(topology_preset_names()));
-    if (w.topology.levels.size() > 1) w.topology.levels[0].ranks = 2 + random.below(8);
-  }
+  w.topology = test::random_prices(random);
   w.tensor.dtype = DType::float32;
   for (int64_t d = 1 + random.below(3); d > 0; --d) w.tensor.shape.push_back(random.pick(extents));
   int64_t world = 1;
