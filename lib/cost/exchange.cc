@@ -229,11 +229,23 @@ std::optional<ExchangeCost> price_ways(const ExchangeQuestion& q, const ListedPh
   return cost;
 }
 
+// Whether all may fetch in laps, too: what is fetched and sent may be shared so much better then that
+// what is listed without says nothing of it.
+bool may_share_in_laps(const ExchangeQuestion& q) {
+  const Topology& topology = q.levels->topology();
+  return q.phases == 2 && q.in_laps_too && q.dst_mesh != nullptr &&
+         (!topology.protocols.empty() || std::any_of(topology.levels.begin(), topology.levels.end(),
+                                                     [](const TopologyLevel& level) {
+                                                       return level.peer_mb_per_s > 0 ||
+                                                              level.near_bytes > 0;
+                                                     }));
+}
+
 std::optional<ExchangeCost> price_listed(ExchangeQuestion q) {
   if (q.phases == 1 && q.far_64ths != 0) return price_far_share(q);
   const Topology& topology = q.levels->topology();
   int64_t least_ps = 0;  // where all that was asked for is listed
-  if (q.most_ps != INT64_MAX && latencies_grow_outwards(topology)) {
+  if (q.most_ps != INT64_MAX && latencies_grow_outwards(topology) && !may_share_in_laps(q)) {
     q.is_enough = [&](const ExchangeTraffic& even, const ExchangeTraffic& whole) {
       least_ps = q.in_laps_too && q.dst_mesh == nullptr && has_one_peer(topology, even.phase[0])
                      ? least_in_laps_ps(topology, even)

@@ -114,10 +114,17 @@ ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
   made.cost = price_exchange(q);
   const bool shares = has_copies(landing, dst_mesh);
   const bool by_all = ways.fetchers == Fetchers::all;
+  const bool several_ways = !step.reduce_op && levels.levels() > 1;
+  const bool asks_it = ways.far_shares || (ways.most_phases == 2 && by_all && !shares);
+  if (made.cost.at_least && several_ways && asks_it) {
+    // What part of it was listed does not say whether other ways may take less.
+    q.most_ps = INT64_MAX;
+    made.cost = price_exchange(q);
+  }
   const bool helps = shares || (by_all && made.cost.uneven);
   const bool laps_help = by_all && made.cost.held_up && crosses;
   const int64_t least_far_ps = made.cost.least_far_ps;
-  if (ways.most_phases == 2 && !step.reduce_op && levels.levels() > 1 && (helps || laps_help)) {
+  if (ways.most_phases == 2 && several_ways && (helps || laps_help)) {
     q.phases = 2;
     q.in_laps_too = by_all && crosses && helps;
     q.in_shifts_too = by_all && crosses;
@@ -126,9 +133,10 @@ ExchangeStep make_exchange_step(const LevelMap& levels, const Mesh& dst_mesh,
     q.most_ps = std::min(most_ps, made.cost.predicted_ps);
     take_cheaper(price_exchange(q), made);
   }
-  q.most_ps = std::min(most_ps, made.cost.predicted_ps);
-  if (ways.far_shares && !step.reduce_op && least_far_ps < q.most_ps) {
+  const bool far_helps = least_far_ps < made.cost.predicted_ps && least_far_ps <= most_ps;
+  if (ways.far_shares && several_ways && far_helps) {
     q.phases = 1;
+    q.most_ps = std::min(most_ps, made.cost.predicted_ps);
     q.far_64ths = std::nullopt;
     take_cheaper(price_exchange(q), made);
   }
