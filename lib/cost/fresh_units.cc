@@ -8,6 +8,39 @@
 namespace meshplan {
 namespace {
 
+int64_t product_of(std::span<const int64_t> sizes) {
+  int64_t product = 1;
+  for (const int64_t size : sizes) product *= size;
+  return product;
+}
+
+}  // namespace
+
+// By f of the s chunks of a mesh dim, what is left of it cuts f and so many times more: s divides
+// f times the smallest shard where it always does.
+bool always_cut_evenly(int64_t extent, std::span<const int64_t> mesh_sizes) {
+  const int64_t ranks = product_of(mesh_sizes);
+  if (extent % ranks != 0) return false;
+  const int64_t smallest = extent / ranks;
+  for (const int64_t size : mesh_sizes) {
+    for (int64_t part = 2; part * part <= size; ++part) {
+      if (size % part == 0 && (smallest % part != 0 || smallest % (size / part) != 0)) return false;
+    }
+  }
+  return true;
+}
+
+// Of a width w the smallest of f parts is w / f - (f - 1) (s - 1) / f at least, and of what that
+// loses later cuts leave less: all of them lose less than the largest s - 1.
+bool always_filled(int64_t extent, std::span<const int64_t> mesh_sizes) {
+  const int64_t most = *std::max_element(mesh_sizes.begin(), mesh_sizes.end());
+  if (extent == 0) return false;
+  return always_cut_evenly(extent, mesh_sizes) ||
+         extent / product_of(mesh_sizes) >= std::max<int64_t>(1, most - 1);
+}
+
+namespace {
+
 // The unit inside of those that links of the level join.
 int64_t unit_inside(const RankLinks& links, int64_t id, int level) {
   return level == 0 ? id : links.unit(id, level - 1);
@@ -55,13 +88,16 @@ FreshUnits units_of_level(const Participants& all, const RankLinks& links, int l
 }
 
 // Elements that `ranks` of all hold together at least, in any state of the target's mesh.
-int64_t least_held(std::span<const int64_t> shape, int64_t ranks, int64_t all) {
+int64_t least_held(std::span<const int64_t> shape, int64_t ranks,
+                   std::span<const int64_t> mesh_sizes) {
+  const int64_t all = product_of(mesh_sizes);
   int64_t elements = ranks;
   for (const int64_t extent : shape) elements = saturating_mul(elements, extent);
   if (elements == INT64_MAX) return 0;
   int64_t held = elements / all;
+  if (ranks == all) return held;
   for (const int64_t extent : shape) {
-    if (extent % all == 0) continue;
+    if (always_cut_evenly(extent, mesh_sizes)) continue;
     const int64_t parts = extent / all / all;
     held -= parts > 0 ? ceil_div(held, parts) : held;
   }
@@ -99,7 +135,7 @@ int64_t least_in_two_ps(const std::vector<FreshUnits>& units, const Participants
         std::max(least.transfer(),
                  transfer_ps(saturating_mul(fresh.wanted, hundred), 1, fresh.entering));
     const int64_t landed =
-        std::min(fresh.wanted, least_held(shape, fresh.ranks, std::ssize(all.wanted.of_ranks())));
+        std::min(fresh.wanted, least_held(shape, fresh.ranks, all.wanted.mesh_sizes()));
     // The exchange and the steps behind it both wait for links of this level.
     int64_t passed_on_ps = least.transfer_beyond(fresh.level);
     if (fresh.entering < saturating_mul(100, fresh.bandwidth)) {

@@ -13,8 +13,8 @@
 //
 // where those are more. In the state in which it lands, on the target's mesh and with nothing
 // pending, boxes are of one size and have equally many holders. So m of N ranks hold m / N of the
-// tensor together at least. Where extents do not divide, a dim n that is cut f times has no shard
-// below n / f - N: of n / N^2 parts of the tensor one less.
+// tensor together at least. A dim n that is cut f times, maybe unevenly, has no shard below
+// n / f - N: of n / N^2 parts of the tensor one less.
 //
 // Or nothing enters the units in other steps: the exchange brings each of them all that it wants,
 // and in one phase each rank what it wants.
@@ -28,6 +28,16 @@
 #include "cost/rank_links.h"
 
 namespace meshplan {
+
+// How states of a mesh may cut an extent, whatever parts of the mesh dims do, in whatever order.
+//
+//     8 over x of 8             1 each; by the 4 of x:(2)4 before the 2 of x:(1)2: 2 2 2 2, and 4
+//                               shards with nothing, as x:(1)2 takes 4 of 8 chunks of one element
+//
+// Law: of all orders of all parts (tests/cost/fresh_units_test.cc).
+[[nodiscard]] bool always_cut_evenly(int64_t extent, std::span<const int64_t> mesh_sizes);
+// Whether no shard is empty.
+[[nodiscard]] bool always_filled(int64_t extent, std::span<const int64_t> mesh_sizes);
 
 // Those inside of what links of one level join, together.
 struct FreshUnits {

@@ -220,11 +220,14 @@ std::optional<int64_t> steps_across_ps(const Topology& topology, const Participa
   bool crosses = false;  // the step between the meshes moves something in every plan
   int64_t gather_ps = INT64_MAX;
   if (!inside) {
-    // Some rank holds nothing before that step and, where no shard of any state on the target's
-    // mesh is empty, something after it.
-    const auto ranks = std::ssize(all.wanted.of_ranks());
+    // Some rank holds nothing before that step and something after it: one of those that hold what
+    // is landed where none of the target's held anything, any where no shard of any state on the
+    // target's mesh is empty.
+    const bool apart = std::none_of(all.ranks.begin(), all.ranks.end(), [](const RankBoxes& r) {
+      return r.held >= 0 && r.wanted >= 0;
+    });
     crosses = std::all_of(shape.begin(), shape.end(), [&](int64_t extent) {
-      return extent > 0 && (extent % ranks == 0 || extent / ranks >= ranks);
+      return apart ? extent > 0 : always_filled(extent, all.wanted.mesh_sizes());
     });
     if (!crosses) return std::nullopt;
   } else {

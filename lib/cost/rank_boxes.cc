@@ -36,7 +36,8 @@ std::vector<int32_t> cells_of(const State& dst, const std::vector<int64_t>& mesh
 
 BoxGrid::BoxGrid(const State& state, std::span<const int64_t> shape,
                  std::span<const int64_t> mesh_shape)
-    : of_ranks_(numbers_on(shard_sub_axes(state), mesh_shape)),
+    : mesh_sizes_(mesh_shape.begin(), mesh_shape.end()),
+      of_ranks_(numbers_on(shard_sub_axes(state), mesh_shape)),
       sides_(shape.size()),
       step_(shape.size(), 1) {
   for (size_t d = shape.size(); d-- > 0;) {

@@ -41,10 +41,12 @@ class BoxGrid {
     return std::span(boxes_).subspan(static_cast<size_t>(box) * dims(), dims());
   }
   [[nodiscard]] int64_t volume(int32_t box) const { return volumes_[box]; }
+  [[nodiscard]] const std::vector<int64_t>& mesh_sizes() const { return mesh_sizes_; }
   // The box of every rank of the mesh, row-major.
   [[nodiscard]] const std::vector<int32_t>& of_ranks() const { return of_ranks_; }
 
  private:
+  std::vector<int64_t> mesh_sizes_;
   std::vector<int32_t> of_ranks_;
   std::vector<int64_t> volumes_;              // by box
   std::vector<std::vector<Interval>> sides_;  // per tensor dim, by shard

@@ -121,6 +121,11 @@ CrossingWorld random_crossing_world(Random& random) {
   return w;
 }
 
+// To sizes at which bytes take longer than starts.
+void scale(CrossingWorld& w, int64_t by) {
+  for (int64_t& extent : w.request.tensor.shape) extent *= by;
+}
+
 Request on_mesh(const Request& request, bool source) {
   Request on = request;
   on.src_mesh = on.dst_mesh = source ? request.src_mesh : request.dst_mesh;
@@ -440,14 +445,17 @@ class Crossings {
 }  // namespace
 
 TEST_CASE("every exchange that may cross meshes is accepted, and counted as it is priced") {
-  // Found before: an inner link's bytes on top of the latency of a faster outer one; chunks that count otherwise than the whole.
-  std::vector<uint64_t> seeds{3153396, 1008783, 2015712, 2016962, 3023628, 3046782, 3052549, 3054644, 3055392, 3138237, 3156553};
+  // Found before: an inner link's bytes on top of the latency of a faster outer one; chunks that count otherwise than the whole; shards that
+  // are empty as parts of a mesh dim are out of order; all in laps where less was known to be above what is of use.
+  std::vector<uint64_t> seeds{3153396, 1008783, 2015712,  2016962,  3023628,  3046782, 3055392,
+                              3138237, 3156553, 20115277, 20108654, 20193867, 20214023};
   const int64_t rounds = test::rounds_or(600);
   for (int64_t round = 0; round < rounds; ++round) seeds.push_back(test::seed_or(crossings_seed) + static_cast<uint64_t>(round));
   std::map<std::string, int64_t> seen;
   for (const uint64_t seed : seeds) {
     Random random(seed);
-    const CrossingWorld w = random_crossing_world(random);
+    CrossingWorld w = random_crossing_world(random);
+    if (seed % 5 == 4) scale(w, 64);
     Crossings crossings(w);
     if (!crossings.fits()) continue;
     for (int k = 0; k < 4; ++k) {
