@@ -15,7 +15,7 @@ Topology two_slow_levels() {
 }
 
 // TP x DP, replicas of a shard TP ranks apart, or side by side.
-struct Layout {
+struct SyncSide {
   int64_t tp = 1;
   int64_t dp = 1;
   bool apart = true;
@@ -23,7 +23,7 @@ struct Layout {
   [[nodiscard]] std::string state() const { return apart ? "RS(0)" : "S(0)R"; }
 };
 
-Plan sync_of(const Topology& topology, const Layout& src, const Layout& dst, int64_t rows = 8192) {
+Plan sync_of(const Topology& topology, const SyncSide& src, const SyncSide& dst, int64_t rows = 8192) {
   const MeshTable table = two_roots(src.dims(), dst.dims(), 1024);
   return planned(table, topology, {request_of(table, "w", {rows, 8192}, src.state(), dst.state(), 1)}, {});
 }
