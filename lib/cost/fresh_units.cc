@@ -10,7 +10,7 @@ namespace {
 
 int64_t product_of(std::span<const int64_t> sizes) {
   int64_t product = 1;
-  for (const int64_t size : sizes) product *= size;
+  for (const int64_t size : sizes) product = saturating_mul(product, size);
   return product;
 }
 
@@ -37,6 +37,13 @@ bool always_filled(int64_t extent, std::span<const int64_t> mesh_sizes) {
   if (extent == 0) return false;
   return always_cut_evenly(extent, mesh_sizes) ||
          extent / product_of(mesh_sizes) >= std::max<int64_t>(1, most - 1);
+}
+
+// By f of the s chunks of a mesh dim w becomes (w + s - 1) / f at most; f is 2 or more, so that all
+// cuts add less than the largest s - 1.
+int64_t widest_shard(int64_t extent, int64_t parts, std::span<const int64_t> mesh_sizes) {
+  const int64_t most = *std::max_element(mesh_sizes.begin(), mesh_sizes.end());
+  return saturating_add(floor_div(extent, parts), most - 1);
 }
 
 namespace {
@@ -87,22 +94,49 @@ FreshUnits units_of_level(const Participants& all, const RankLinks& links, int l
   return fresh;
 }
 
-// Elements that `ranks` of all hold together at least, in any state of the target's mesh.
+// Elements that no other ranks than `ranks` of all hold, at most, in any state of the target's mesh
+// that cuts some extent unevenly. Shards lie with as many ranks each, so of k shards k ranks / all
+// lie there alone; their sides are widest_shard at most. The product of those is largest where one
+// extent is cut by all that cuts.
+int64_t most_held_alone(std::span<const int64_t> shape, int64_t ranks,
+                        std::span<const int64_t> mesh_sizes) {
+  const int64_t all = product_of(mesh_sizes);
+  const int64_t wider = widest_shard(0, 1, mesh_sizes);
+  int64_t most = 0;
+  for (size_t cut = 0; cut < shape.size(); ++cut) {
+    if (always_cut_evenly(shape[cut], mesh_sizes)) continue;
+    int64_t elements = 1;  // of all shards
+    for (size_t d = 0; d < shape.size(); ++d) {
+      int64_t side = shape[d];
+      if (!always_cut_evenly(side, mesh_sizes))
+        side = saturating_add(side, saturating_mul(wider, d == cut ? all : 1));
+      elements = saturating_mul(elements, side);
+    }
+    most = std::max(most, elements);
+  }
+  return ceil_div(saturating_mul(most, ranks), all);
+}
+
+}  // namespace
+
 int64_t least_held(std::span<const int64_t> shape, int64_t ranks,
                    std::span<const int64_t> mesh_sizes) {
   const int64_t all = product_of(mesh_sizes);
-  int64_t elements = ranks;
-  for (const int64_t extent : shape) elements = saturating_mul(elements, extent);
-  if (elements == INT64_MAX) return 0;
-  int64_t held = elements / all;
+  const int64_t elements = product_of(shape);
+  int64_t held = saturating_mul(elements, ranks);
+  if (held == INT64_MAX) return 0;
+  held = floor_div(held, all);
   if (ranks == all) return held;
+  const int64_t others = most_held_alone(shape, all - ranks, mesh_sizes);
   for (const int64_t extent : shape) {
     if (always_cut_evenly(extent, mesh_sizes)) continue;
     const int64_t parts = extent / all / all;
     held -= parts > 0 ? ceil_div(held, parts) : held;
   }
-  return held;
+  return others > 0 ? std::max(held, elements - others) : held;
 }
+
+namespace {
 
 int64_t ps_of_ns(int64_t ns) { return saturating_mul(ns, 1000); }
 

@@ -14,7 +14,8 @@
 // where those are more. In the state in which it lands, on the target's mesh and with nothing
 // pending, boxes are of one size and have equally many holders. So m of N ranks hold m / N of the
 // tensor together at least. A dim n that is cut f times, maybe unevenly, has no shard below
-// n / f - N: of n / N^2 parts of the tensor one less.
+// n / f - N: of n / N^2 parts of the tensor one less. Nor one above n / f and the largest mesh dim:
+// all but what the N - m others can hold alone.
 //
 // Or nothing enters the units in other steps: the exchange brings each of them all that it wants,
 // and in one phase each rank what it wants.
@@ -38,6 +39,13 @@ namespace meshplan {
 [[nodiscard]] bool always_cut_evenly(int64_t extent, std::span<const int64_t> mesh_sizes);
 // Whether no shard is empty.
 [[nodiscard]] bool always_filled(int64_t extent, std::span<const int64_t> mesh_sizes);
+// Elements that so many of the mesh's ranks hold together at least, in any state of it with nothing
+// pending.
+[[nodiscard]] int64_t least_held(std::span<const int64_t> shape, int64_t ranks,
+                                 std::span<const int64_t> mesh_sizes);
+// That no shard is wider of so many.
+[[nodiscard]] int64_t widest_shard(int64_t extent, int64_t parts,
+                                   std::span<const int64_t> mesh_sizes);
 
 // Those inside of what links of one level join, together.
 struct FreshUnits {

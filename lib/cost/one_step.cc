@@ -221,14 +221,15 @@ std::optional<int64_t> steps_across_ps(const Topology& topology, const Participa
   int64_t gather_ps = INT64_MAX;
   if (!inside) {
     // Some rank holds nothing before that step and something after it: one of those that hold what
-    // is landed where none of the target's held anything, any where no shard of any state on the
-    // target's mesh is empty.
-    const bool apart = std::none_of(all.ranks.begin(), all.ranks.end(), [](const RankBoxes& r) {
-      return r.held >= 0 && r.wanted >= 0;
-    });
-    crosses = std::all_of(shape.begin(), shape.end(), [&](int64_t extent) {
-      return apart ? extent > 0 : always_filled(extent, all.wanted.mesh_sizes());
-    });
+    // is landed where others cannot hold all of it, any where no shard of any state on the target's
+    // mesh is empty.
+    const std::span<const int64_t> sizes = all.wanted.mesh_sizes();
+    const auto bare = std::count_if(all.ranks.begin(), all.ranks.end(),
+                                    [](const RankBoxes& r) { return r.held < 0 && r.wanted >= 0; });
+    const auto lands = [&](int64_t extent) {
+      return bare == std::ssize(all.wanted.of_ranks()) ? extent > 0 : always_filled(extent, sizes);
+    };
+    crosses = least_held(shape, bare, sizes) > 0 || std::all_of(shape.begin(), shape.end(), lands);
     if (!crosses) return std::nullopt;
   } else {
     // One collective may do it all. On the target's mesh only where its ranks hold the whole tensor
