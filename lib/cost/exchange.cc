@@ -229,8 +229,8 @@ std::optional<ExchangeCost> price_ways(const ExchangeQuestion& q, const ListedPh
   return cost;
 }
 
-// Whether all may fetch in laps, too: what is fetched and sent may be shared so much better then that
-// what is listed without says nothing of it.
+// Whether all may fetch in laps, too: what is fetched and sent may be shared so much better then
+// that what is listed without says nothing of it.
 bool may_share_in_laps(const ExchangeQuestion& q) {
   const Topology& topology = q.levels->topology();
   return q.phases == 2 && q.in_laps_too && q.dst_mesh != nullptr &&

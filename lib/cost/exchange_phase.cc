@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/int_math.h"
+#include "plan/plan.h"
 #include "plan/protocol.h"
 
 namespace meshplan {
