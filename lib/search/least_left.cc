@@ -40,6 +40,7 @@ class Ways {
     exchanges_.assign(states_.size(), nullptr);
     ways_.assign(states_.size(), {});
     open_.assign(states_.size(), too_long);
+    was_settled_.assign(states_.size(), false);
     set_way(target_, {0});
     const int64_t kept = q_.most_work / 100 * closing_percent;
     for (size_t next = nearest(); next < states_.size(); next = nearest()) {
@@ -146,7 +147,7 @@ class Ways {
   }
 
   void settle(size_t to) {
-    ways_[to].settled = true;
+    ways_[to].settled = was_settled_[to] = true;
     open_[to] = too_long;
     const auto farther =
         std::upper_bound(settled_.begin(), settled_.end(), ways_[to].left,
@@ -302,7 +303,8 @@ class Ways {
   }
 
   // Where prices are closed forms, the exchange that a state's way begins with is priced before the
-  // state is settled. Whether that takes longer than was known.
+  // state is settled. Whether that takes longer than was known. Only where it was settled before
+  // others may lead by it.
   bool price_first(size_t i) {
     const Way way = ways_[i];
     if (!way.by_exchange) return false;
@@ -310,7 +312,7 @@ class Ways {
     while (least.known() < Known::price && least.ps() == way.ps)
       refine(i, way.next, most_left(i) - ways_[way.next].left);
     if (least.ps() == way.ps) return false;
-    find_again(i, [](size_t) { return true; });
+    was_settled_[i] ? lose({i}) : find_again(i, [](size_t) { return true; });
     return true;
   }
 
@@ -483,7 +485,8 @@ class Ways {
   std::vector<int64_t> largest_;           // box of each state, elements
   std::vector<LeastExchange*> exchanges_;  // by where they lead; nullptr: not asked yet
   std::vector<Way> ways_;
-  std::vector<int64_t> open_;    // least_by of what is not settled; too_long: it is
+  std::vector<int64_t> open_;  // least_by of what is not settled; too_long: it is
+  std::vector<bool> was_settled_;
   std::vector<size_t> settled_;  // nearest first
 };
 
