@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -94,25 +95,22 @@ class BundleBound {
       width = std::min(width, element_bytes(*request.reduce_dtype));
     const std::optional<std::vector<State>> orders = orders_of_target(r);
     const int64_t weight = orders ? saturating_mul(width, times) : 0;
+    const std::vector<State> asked = orders ? *orders : std::vector<State>{r.dst};
     const int64_t copies = copies_of(request);
     for (int64_t copy = 0; copy < copies; ++copy) {
-      std::optional<Crossings> least;
-      for (const State& order : orders ? *orders : std::vector<State>{r.dst}) {
-        const Participants all =
-            list_participants(src, dst, copy, request.tensor.shape, request.src, order);
-        for (const RankBoxes& rank : all.ranks) ids_.insert(rank.id);
-        add_joined(all, same);
-        Crossings crossings = crossings_of(all, request, units_);
-        if (least) {
-          least->keep_least(crossings);
-        } else {
-          least = std::move(crossings);
-        }
-        // In other orders other ranks of a unit may want the same.
-        const bool only = orders && orders->size() == 1;
-        if (only && request.src.partial.empty() && order.partial.empty()) relays_.add(all, weight);
-      }
-      crossings_.add(*least, weight);
+      const auto in_order = [&](const State& order) {
+        return list_participants(src, dst, copy, request.tensor.shape, request.src, order);
+      };
+      const Participants all = in_order(asked.front());
+      for (const RankBoxes& rank : all.ranks) ids_.insert(rank.id);
+      add_joined(all, same);
+      Crossings least = crossings_of(all, request, units_);
+      for (const State& other : std::span(asked).subspan(1))
+        least.keep_least(crossings_of(in_order(other), request, units_));
+      crossings_.add(least, weight);
+      // In other orders other ranks of a unit may want the same.
+      const bool only = orders && orders->size() == 1;
+      if (only && request.src.partial.empty() && r.dst.partial.empty()) relays_.add(all, weight);
     }
   }
 

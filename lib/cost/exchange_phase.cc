@@ -139,11 +139,8 @@ InChunks best_in_chunks(const Topology& topology, const ExchangeTraffic& traffic
   const PhaseTime share = phase_time(topology, traffic.phase[1], Peers::number_and_rate);
   const int64_t likely = std::max<int64_t>(2, best_chunks(fetch, share));
   ChunkSearch search(topology, traffic, stages);
-  if (counts_alike(topology)) {
-    search.look_at(likely);
-    return search.best();
-  }
   search.look_at(likely);
+  if (counts_alike(topology)) return search.best();
   std::vector<int64_t> changes{2, most_chunks + 1};
   for (const Traffic& phase : traffic.phase) {
     for_changes(topology, phase, [&](int64_t most_bytes, int64_t bytes) {

@@ -96,21 +96,17 @@ FreshUnits units_of_level(const Participants& all, const RankLinks& links, int l
 
 // Elements that no other ranks than `ranks` of all hold, at most, in any state of the target's mesh
 // that cuts some extent unevenly. Shards lie with as many ranks each, so of k shards k ranks / all
-// lie there alone; their sides are widest_shard at most. The product of those is largest where one
-// extent is cut by all that cuts.
-int64_t most_held_alone(std::span<const int64_t> shape, int64_t ranks,
-                        std::span<const int64_t> mesh_sizes) {
-  const int64_t all = product_of(mesh_sizes);
-  const int64_t wider = widest_shard(0, 1, mesh_sizes);
+// lie there alone; their sides are an even share and `wider` at most, by extent. The product of
+// those is largest where one extent is cut by all that cuts.
+int64_t most_held_alone(std::span<const int64_t> shape, std::span<const int64_t> wider,
+                        int64_t ranks, int64_t all) {
   int64_t most = 0;
   for (size_t cut = 0; cut < shape.size(); ++cut) {
-    if (always_cut_evenly(shape[cut], mesh_sizes)) continue;
+    if (wider[cut] == 0) continue;
     int64_t elements = 1;  // of all shards
     for (size_t d = 0; d < shape.size(); ++d) {
-      int64_t side = shape[d];
-      if (!always_cut_evenly(side, mesh_sizes))
-        side = saturating_add(side, saturating_mul(wider, d == cut ? all : 1));
-      elements = saturating_mul(elements, side);
+      const int64_t more = saturating_mul(wider[d], d == cut ? all : 1);
+      elements = saturating_mul(elements, saturating_add(shape[d], more));
     }
     most = std::max(most, elements);
   }
@@ -127,20 +123,17 @@ int64_t least_held(std::span<const int64_t> shape, int64_t ranks,
   if (held == INT64_MAX) return 0;
   held = floor_div(held, all);
   if (ranks == all) return held;
-  const int64_t others = most_held_alone(shape, all - ranks, mesh_sizes);
+  std::vector<int64_t> wider;  // than an even share, by extent
   for (const int64_t extent : shape) {
-    if (always_cut_evenly(extent, mesh_sizes)) continue;
+    const bool even = always_cut_evenly(extent, mesh_sizes);
+    wider.push_back(even ? 0 : widest_shard(0, 1, mesh_sizes));
+    if (even) continue;
     const int64_t parts = extent / all / all;
     held -= parts > 0 ? ceil_div(held, parts) : held;
   }
+  const int64_t others = most_held_alone(shape, wider, all - ranks, all);
   return others > 0 ? std::max(held, elements - others) : held;
 }
-
-namespace {
-
-int64_t ps_of_ns(int64_t ns) { return saturating_mul(ns, 1000); }
-
-}  // namespace
 
 std::vector<FreshUnits> fresh_units(const Topology& topology, const Participants& all,
                                     const RankLinks& links) {

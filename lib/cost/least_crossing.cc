@@ -16,12 +16,12 @@ int64_t LeastCrossing::transfer_beyond(int level) const {
 }
 
 int64_t LeastCrossing::ps(const RankLinks& links) const {
-  int64_t ps = saturating_mul(latency_ns, 1000);
+  int64_t ps = ps_of_ns(latency_ns);
   if (!near_ends_last) return saturating_add(ps, transfer());
   for (size_t l = 0; l < transfer_ps.size(); ++l) {
     if (transfer_ps[l] == 0) continue;
     const int64_t own_ns = links.least_latency_ns(static_cast<int>(l));
-    ps = std::max(ps, saturating_add(saturating_mul(own_ns, 1000), transfer_ps[l]));
+    ps = std::max(ps, saturating_add(ps_of_ns(own_ns), transfer_ps[l]));
   }
   return ps;
 }

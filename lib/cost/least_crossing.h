@@ -14,10 +14,13 @@
 #include <array>
 #include <cstdint>
 
+#include "base/int_math.h"
 #include "cost/rank_links.h"
 #include "transfer/traffic.h"
 
 namespace meshplan {
+
+[[nodiscard]] inline int64_t ps_of_ns(int64_t ns) { return saturating_mul(ns, 1000); }
 
 struct LeastCrossing {
   int64_t latency_ns = 0;  // of the outermost level that must be used

@@ -197,16 +197,14 @@ int64_t gathered_elements(const Participants& all, const State& src) {
   return most;
 }
 
-int64_t ps_of(int64_t ns) { return saturating_mul(ns, 1000); }
-
 // A plan of one collective, of which some rank moves what takes so long, and some has peers.
 int64_t collective_of_ps(const RankLinks& links, const LeastCrossing& least, int64_t transfer,
                          int64_t peers_ps = 0) {
   if (!least.near_ends_last)
-    return saturating_add(saturating_add(ps_of(least.latency_ns), peers_ps),
+    return saturating_add(saturating_add(ps_of_ns(least.latency_ns), peers_ps),
                           std::max(least.transfer(), transfer));
-  return std::max(least.ps(links),
-                  saturating_add(ps_of(links.least_latency_ns(0)), std::max(transfer, peers_ps)));
+  return std::max(least.ps(links), saturating_add(ps_of_ns(links.least_latency_ns(0)),
+                                                  std::max(transfer, peers_ps)));
 }
 
 }  // namespace
@@ -254,14 +252,14 @@ std::optional<int64_t> steps_across_ps(const Topology& topology, const Participa
   OneStep one{1, 0};
   if (all.cell_ranks == 1) one = one_exchange(topology, all, links, element_bytes);
   one.transfer_ps = std::max(one.transfer_ps, least_of_one_exchange_ps(fresh, element_bytes));
-  const int64_t peers_ps = ps_of(saturating_mul(per_peer_ns, one.peers));
-  int64_t exchange_ps = saturating_add(saturating_add(ps_of(least.latency_ns), peers_ps),
+  const int64_t peers_ps = ps_of_ns(saturating_mul(per_peer_ns, one.peers));
+  int64_t exchange_ps = saturating_add(saturating_add(ps_of_ns(least.latency_ns), peers_ps),
                                        std::max(least.transfer(), one.transfer_ps));
   // Or an all_to_all.
   if (inside)
     exchange_ps = std::min(exchange_ps, collective_of_ps(links, least, one.transfer_ps, peers_ps));
   const int64_t other_ns = saturating_add(links.least_latency_ns(0), crosses ? per_peer_ns : 0);
-  const int64_t two_ps = std::max(saturating_add(least.ps(links), ps_of(other_ns)),
+  const int64_t two_ps = std::max(saturating_add(least.ps(links), ps_of_ns(other_ns)),
                                   least_in_two_ps(fresh, all, links, shape, element_bytes, least));
   return std::min({exchange_ps, gather_ps, two_ps});
 }

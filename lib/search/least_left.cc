@@ -89,8 +89,8 @@ class Ways {
         packed_.push_back(q_.world->pack(state.at));
       } else {
         lists_.push_back(p_.sides.lists(p_, state.at));
+        largest_.push_back(box_elements(p_, state.at));
       }
-      largest_.push_back(box_elements(p_, state.at));
     }
     const int32_t source = numbers_.find(p_.source);
     const int32_t target = numbers_.find(p_.target);
@@ -143,7 +143,7 @@ class Ways {
   }
   void set_way(size_t i, const Way& way) {
     ways_[i] = way;
-    open_[i] = way.settled ? too_long : std::min(least_by(i), too_long);
+    open_[i] = std::min(least_by(i), too_long);
   }
 
   void settle(size_t to) {
@@ -281,17 +281,19 @@ class Ways {
     }
     std::erase_if(settled_, [&](size_t state) { return marks[state] == lost; });
     for (size_t i = 0; i < states_.size(); ++i) {
-      if (marks[i] == lost) find_again(i, [&](size_t to) { return marks[to] == stays; });
+      if (marks[i] == lost) set_way(i, {});
+    }
+    for (size_t i = 0; i < states_.size(); ++i) {
+      if (marks[i] == lost) find_again(i);
     }
   }
 
-  // The best way from a state by way of those that are settled and may be asked.
-  template <class MayAsk>
-  void find_again(size_t i, MayAsk may_ask) {
+  // The best way from a state by way of those that are settled.
+  void find_again(size_t i) {
     set_way(i, {});
     for (size_t k = 0; k < leading_on_[i].size(); ++k) {
       const size_t to = leading_on_[i][k];
-      if (ways_[to].settled && may_ask(to)) offer_move(i, to, moves_[i][k]);
+      if (ways_[to].settled) offer_move(i, to, moves_[i][k]);
     }
     size_t looked = 0;
     for (; looked < settled_.size(); ++looked) {
@@ -302,9 +304,8 @@ class Ways {
     p_.work += static_cast<int64_t>(looked) / 2;
   }
 
-  // Where prices are closed forms, the exchange that a state's way begins with is priced before the
-  // state is settled. Whether that takes longer than was known. Only where it was settled before
-  // others may lead by it.
+  // Where prices are closed forms, the step that a way begins with is priced before its state is
+  // settled: whether it takes longer. Others lead by a state only where it was settled before.
   bool price_first(size_t i) {
     const Way way = ways_[i];
     if (!way.by_exchange) return false;
@@ -312,7 +313,7 @@ class Ways {
     while (least.known() < Known::price && least.ps() == way.ps)
       refine(i, way.next, most_left(i) - ways_[way.next].left);
     if (least.ps() == way.ps) return false;
-    was_settled_[i] ? lose({i}) : find_again(i, [](size_t) { return true; });
+    was_settled_[i] ? lose({i}) : find_again(i);
     return true;
   }
 
@@ -481,8 +482,8 @@ class Ways {
   KnownExchanges& known_;
   std::vector<uint32_t> known_as_;         // the number of each state there
   std::vector<RankSides::Lists> lists_;    // of each state, where they do not pack
+  std::vector<int64_t> largest_;           // box of each of these, elements
   std::vector<Packed> packed_;             // where they do
-  std::vector<int64_t> largest_;           // box of each state, elements
   std::vector<LeastExchange*> exchanges_;  // by where they lead; nullptr: not asked yet
   std::vector<Way> ways_;
   std::vector<int64_t> open_;  // least_by of what is not settled; too_long: it is
