@@ -179,10 +179,10 @@ std::vector<CodeEntry> advice_codes() {
        "PyTorch's DeviceMesh._unflatten or torch.distributed.new_group, or split the dim in the "
        "mesh and keep the whole as a flatten of its parts.",
        planned(R"~("dims": [{"name": "dp", "size": 2}, {"name": "tp", "size": 12}])~", h100,
-               "[8, 6144, 4096]", R"~(["S(0)", "P(sum)"])~", R"~(["S(0)", "S(1)"])~"),
+               "[8, 1536, 1024]", R"~(["S(0)", "P(sum)"])~", R"~(["S(0)", "S(1)"])~"),
        planned(
            R"~("dims": [{"name": "dp", "size": 2}, {"name": "tp_o", "size": 3}, {"name": "tp_i", "size": 4}])~",
-           h100, "[8, 6144, 4096]", R"~(["S(0)", "P(sum)", "P(sum)"])~",
+           h100, "[8, 1536, 1024]", R"~(["S(0)", "P(sum)", "P(sum)"])~",
            R"~(["S(0)", "S(1)", "S(1)"])~"),
        audit},
   };

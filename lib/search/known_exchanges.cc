@@ -13,22 +13,34 @@ uint32_t KnownExchanges::number(const SearchState& s) {
   if (is_new) {
     states_.push_back(s);
     to_.emplace_back();
+    from_.emplace_back();
   }
   return known->second;
 }
 
-LeastExchange* KnownExchanges::to(const PlanProblem& p, uint32_t to, int64_t latency_ps) {
-  std::vector<LeastExchange>& from_each = to_[to];
+LeastExchange KnownExchanges::unknown(const PlanProblem& p, uint32_t from, uint32_t to,
+                                      int64_t latency_ps) const {
+  const SearchState& at = states_[from];
   const SearchState& aim = states_[to];
-  p.work += static_cast<int64_t>(states_.size() - from_each.size()) * work::key;
-  from_each.reserve(states_.size());
-  for (size_t i = from_each.size(); i < states_.size(); ++i) {
-    const SearchState& from = states_[i];
-    const auto reduced = static_cast<uint16_t>(from.pending & ~aim.pending);
-    const bool runs = i != to && (aim.pending & ~from.pending) == 0 && may_reduce(p, from, reduced);
-    from_each.push_back(runs ? LeastExchange(latency_ps, Known::latency) : LeastExchange());
-  }
-  return from_each.data();
+  const auto reduced = static_cast<uint16_t>(at.pending & ~aim.pending);
+  const bool runs = from != to && (aim.pending & ~at.pending) == 0 && may_reduce(p, at, reduced);
+  return runs ? LeastExchange(latency_ps, Known::latency) : LeastExchange();
+}
+
+void KnownExchanges::ask_to(const PlanProblem& p, uint32_t to, int64_t latency_ps) {
+  std::vector<LeastExchange>& row = to_[to];
+  p.work += static_cast<int64_t>(states_.size() - row.size()) * work::key;
+  row.reserve(states_.size());
+  for (auto from = static_cast<uint32_t>(row.size()); from < states_.size(); ++from)
+    row.push_back(to < from_[from].size() ? from_[from][to] : unknown(p, from, to, latency_ps));
+}
+
+void KnownExchanges::ask_from(const PlanProblem& p, uint32_t from, int64_t latency_ps) {
+  std::vector<LeastExchange>& row = from_[from];
+  p.work += static_cast<int64_t>(states_.size() - row.size()) * work::key;
+  row.reserve(states_.size());
+  for (auto to = static_cast<uint32_t>(row.size()); to < states_.size(); ++to)
+    row.push_back(unknown(p, from, to, latency_ps));
 }
 
 }  // namespace meshplan

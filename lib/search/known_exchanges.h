@@ -69,20 +69,29 @@ class KnownExchanges {
   ~KnownExchanges() = default;
 
   [[nodiscard]] uint32_t number(const SearchState& s);
-  // From every state that has a number to `to`. `latency_ps`: what exchanges take at least. Valid
-  // until the next state gets a number.
-  [[nodiscard]] LeastExchange* to(const PlanProblem& p, uint32_t to, int64_t latency_ps);
+  // From every state that has a number to `to`, and from `from` to every one; `latency_ps`: what
+  // exchanges take at least.
+  void ask_to(const PlanProblem& p, uint32_t to, int64_t latency_ps);
+  void ask_from(const PlanProblem& p, uint32_t from, int64_t latency_ps);
+  // Of two states of which one was asked for. Valid until one is asked for.
+  [[nodiscard]] LeastExchange& between(uint32_t from, uint32_t to) {
+    return from < to_[to].size() ? to_[to][from] : from_[from][to];
+  }
   [[nodiscard]] LeastOfWays& by_way(uint32_t from, uint32_t to) {
     return by_way_[uint64_t{from} << 32 | to];
   }
 
  private:
+  [[nodiscard]] LeastExchange unknown(const PlanProblem& p, uint32_t from, uint32_t to,
+                                      int64_t latency_ps) const;
   struct Hash {
     size_t operator()(const SearchState& s) const;
   };
   std::unordered_map<SearchState, uint32_t, Hash> numbers_;
   std::vector<SearchState> states_;
-  std::vector<std::vector<LeastExchange>> to_;  // by where they lead, from each state
+  // By where they lead, from each state; where that was not asked for, by where they begin.
+  std::vector<std::vector<LeastExchange>> to_;
+  std::vector<std::vector<LeastExchange>> from_;
   std::unordered_map<uint64_t, LeastOfWays> by_way_;
 };
 

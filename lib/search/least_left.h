@@ -6,10 +6,10 @@
 //     in steps                     more than 830: one exchange takes too long, two fetch and share
 //                                  in turn
 //
-// It is the cheapest way backwards from the target, through the states first by way of which a plan
-// may take least, by prices of collectives and by what is known of exchanges: floors
-// (exchange_floor.h), and the prices of those that lie on the cheapest way from the source, the
-// longest first. What takes long decides which ways are cheap, so few are priced:
+// It is the cheapest way between source and target, looked for from both of them (end_ways.h), by
+// prices of collectives and by what is known of exchanges: floors (exchange_floor.h), and the
+// prices of those that lie on the cheapest way, the longest first. What takes long decides which
+// ways are cheap, so few are priced:
 //
 //     S(0)S(1)S(2) -> RRR on 24 x 32 x 8, at last a step that takes 22 ms at least and 24 in truth:
 //     priced first, it refuses all ways by states that are soon reached, and end with that step

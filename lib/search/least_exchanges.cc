@@ -1,0 +1,150 @@
+#include "search/least_exchanges.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/int_math.h"
+#include "search/exchange_floor.h"
+#include "search/moves.h"
+#include "search/work.h"
+
+namespace meshplan {
+
+LeastExchanges::LeastExchanges(const LeftQuestion& question, const std::vector<LeftState>& states)
+    : q_(question), p_(*question.problem), states_(states), known_(p_.known_exchanges) {
+  for (const LeftState& state : states) {
+    known_as_.push_back(known_.number(state.at));
+    if (q_.world != nullptr) {
+      packed_.push_back(q_.world->pack(state.at));
+    } else {
+      lists_.push_back(p_.sides.lists(p_, state.at));
+      largest_.push_back(box_elements(p_, state.at));
+    }
+  }
+}
+
+void LeastExchanges::refine(size_t from, size_t to, int64_t most) {
+  if (q_.world != nullptr) return refine_packed(from, to, most);
+  const SearchState& at = states_[from].at;
+  const SearchState& aim = states_[to].at;
+  LeastExchange& least = known_.between(known_as_[from], known_as_[to]);
+  const int64_t ps = least.ps();
+  const Known known = least.known();
+  if (known != Known::latency) {
+    p_.sides.recall(lists_[to]);
+    p_.sides.recall(lists_[from]);
+  }
+  switch (known) {
+    case Known::latency:
+      // By levels peers cost little beside what the bound says.
+      least = {
+          std::max(ps, p_.times.grow() ? few_peers_ps(from, to, most) : larger_box_ps(from, to)),
+          Known::peers};
+      return;
+    case Known::peers:
+      least = {std::max(ps, bound_between(p_, at, aim, false, most).ps), Known::bound};
+      break;
+    case Known::bound:
+      least = floor_each(from, to, ps, most);
+      break;
+    case Known::floors:
+      least = floor_closely(from, to, most).least();
+      break;
+    case Known::close_floors:
+      least = price_sooner(from, to, most).least();
+      return;
+    case Known::price:
+      return;
+  }
+  // Above `most` not all of it was looked at: it is asked again where more may be taken.
+  if (least.ps() > most) least = {least.ps(), known};
+}
+
+// Where states pack all floors are known at once; each way has its own only where they decide.
+void LeastExchanges::refine_packed(size_t from, size_t to, int64_t most) {
+  const SearchState& at = states_[from].at;
+  const SearchState& aim = states_[to].at;
+  LeastExchange& least = known_.between(known_as_[from], known_as_[to]);
+  if (least.known() == Known::close_floors) {
+    least = price_sooner(from, to, most).least();
+    return;
+  }
+  p_.work += work::packed_floors;
+  const ExchangeFloors floors = q_.world->exchange_floors(packed_[from], packed_[to]);
+  if (least.known() < Known::floors) {
+    least = {floors.least_ps(at.pending != aim.pending), Known::floors};
+    return;
+  }
+  LeastOfWays& each = ways(from, to);
+  for (size_t k = 0; k < LeastOfWays::ways; ++k) {
+    if (!may_go(p_, at, aim, exchange_ways[k])) continue;
+    each.ps[k] = std::min(floors.of(exchange_ways[k]), too_long);
+    each.priced[k] = each.ps[k] == too_long;
+  }
+  each.close = true;
+  least = each.least();
+}
+
+int64_t LeastExchanges::few_peers_ps(size_t from, size_t to, int64_t most) const {
+  const SearchState& at = states_[from].at;
+  const SearchState& aim = states_[to].at;
+  if (!p_.sides.knows(lists_[from]) || !p_.sides.knows(lists_[to]))
+    return few_peers_floor_ps(p_, at, aim, most);
+  return few_peers_floor_ps(p_, at, aim, lists_[from], lists_[to], most);
+}
+
+// By what the first rank misses, which has the largest box before and after: told soonest, no
+// more than the bound.
+int64_t LeastExchanges::larger_box_ps(size_t from, size_t to) const {
+  const SearchState& at = states_[from].at;
+  const SearchState& aim = states_[to].at;
+  const int64_t missing = largest_[to] - (at.pending != aim.pending ? 0 : largest_[from]);
+  if (missing <= 0) return 0;
+  const int64_t bytes = saturating_mul(missing, wire_element(p_, at, aim));
+  const uint32_t every_level = (1U << p_.topology->levels.size()) - 1;
+  return p_.times.ps({2, 0, false, false}, bytes, 1, every_level);
+}
+
+// What is above `most` is told anew where it is asked for again, and kept only where all may
+// fetch: whether that is offered is not always looked at.
+LeastExchange LeastExchanges::floor_each(size_t from, size_t to, int64_t least_ps, int64_t most) {
+  const WayFloors floors = exchange_floors_ps(p_, states_[from].at, states_[to].at, most);
+  const int64_t least = std::max(least_ps, *std::min_element(floors.begin(), floors.end()));
+  if (least > most && !may_go(p_, states_[from].at, states_[to].at, ExchangeWay::by_all))
+    return {least, Known::floors};
+  LeastOfWays& each = ways(from, to);
+  for (size_t k = 0; k < LeastOfWays::ways; ++k) {
+    if (floors[k] == INT64_MAX) continue;
+    each.ps[k] = std::min(std::max(least_ps, floors[k]), too_long);
+    each.priced[k] = false;
+  }
+  return each.least();
+}
+
+const LeastOfWays& LeastExchanges::floor_closely(size_t from, size_t to, int64_t most) {
+  LeastOfWays& each = ways(from, to);
+  for (size_t k = 0; k < LeastOfWays::ways; ++k) {
+    if (each.priced[k]) continue;
+    const int64_t floor =
+        close_exchange_floor_ps(p_, states_[from].at, states_[to].at, exchange_ways[k], most);
+    each.ps[k] = std::min(std::max(each.ps[k], floor), too_long);
+  }
+  each.close = true;
+  return each;
+}
+
+// Where that takes too much to list, its floor stays.
+const LeastOfWays& LeastExchanges::price_sooner(size_t from, size_t to, int64_t most) {
+  LeastOfWays& each = ways(from, to);
+  const size_t k = each.sooner();
+  const bool before = std::exchange(p_.estimated, false);
+  const Edge edge = exchange_edge(p_, states_[from].at, states_[to].at, exchange_ways[k],
+                                  std::min(most, each.ps[k]));
+  if (!p_.estimated) each.ps[k] = std::min(std::max(each.ps[k], edge.cost.ps), too_long);
+  each.exact[k] = !p_.estimated && !edge.at_least;
+  each.priced[k] = !edge.at_least;
+  p_.estimated = before;
+  return each;
+}
+
+}  // namespace meshplan
