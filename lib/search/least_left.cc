@@ -33,7 +33,7 @@ class WaysBetween {
         ends_(ends),
         work_before_(p_.work),
         exchanges_(question, states),
-        steps_{question, states, moves, exchanges_, std::min(question.most_ps, too_long)},
+        steps_{question, states, moves, exchanges_, std::min(question.most_ps, too_long - 1)},
         from_source_(steps_, EndWays::End::source, ends.source),
         to_target_(steps_, EndWays::End::target, ends.target) {
     from_source_.set_other(to_target_);

@@ -139,6 +139,10 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
       for (const LeftState& state : looser) {
         if (state.at == p->source) CHECK(state.left == best.cost.ps);
       }
+      // Whatever a plan may take.
+      std::vector<LeftState> any = before;
+      q.most_ps = INT64_MAX;
+      CHECK(raise_left(q, any).least_ps == best.cost.ps);
       // Cut short, it makes a plan of what it knows, and says no more than that.
       q.most_ps = 2 * best.cost.ps;
       for (q.most_work = 1'000; q.most_work < 100'000; q.most_work *= 2) {
@@ -193,6 +197,27 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
   CHECK(made > 5);
   CHECK(raised > 300);
   CHECK(refused > 300);
+}
+
+TEST_CASE("where nothing leads from the source nothing is said to lead there, whatever a plan may take") {
+  test::SmallQuestion question({2, 2}, test::two_levels(2, 500), {{8, 8}, DType::float32});
+  auto p = question.problem();
+  REQUIRE(p);
+  std::mt19937_64 random(1);
+  p->source = test::random_state(*p, 1, random);
+  p->target = test::random_state(*p, 0, random);
+  // One reduction may run, and not this one.
+  p->one_reduction = true;
+  p->source_pending = 3;
+  LeftQuestion q;
+  q.problem = &*p;
+  for (const int64_t most_ps : {int64_t{0}, int64_t{1'000'000}, INT64_MAX}) {
+    q.most_ps = most_ps;
+    std::vector<LeftState> states{{p->source, 0, 0}, {p->target, 0, 0}};
+    const Raised raised = raise_left(q, states);
+    CHECK(raised.way.empty());
+    CHECK(raised.least_ps <= most_ps);
+  }
 }
 
 TEST_CASE("an exchange that takes too much to list leaves a plan proven that it cannot be cheaper than") {
