@@ -10,9 +10,10 @@ namespace {
 // Of the budget, and of what is left of it once the states are listed.
 constexpr int64_t rests_percent = 95;
 // Of the work of the floors between any two states, where they pack: so much a search takes without
-// better bounds first, as it may well need no more; with sums pending few states lead on.
+// bounds by steps first, as it may well need no more. With sums pending few states lead on, and
+// bounds by the outer links alone often do.
 constexpr int64_t floors_percent = 5;
-constexpr int64_t floors_of_sums_percent = 30;
+constexpr int64_t floors_of_easier_percent = 30;
 constexpr int64_t unused_percent = 97;
 constexpr int64_t outside_percent = 20;
 // Contributions to more bytes than that may be more than numbers hold.
@@ -126,16 +127,19 @@ void Search::raise_rests() {
     return;
   if (!world_.usable()) return raise_by_steps();
   if (options_.straight) return;
-  // Where latencies do not grow with ranks, bounds lack little but the outer links.
-  if (!p_.times.grow()) return raise_outside();
   if (states_listed_) return raise_by_steps();
   states_listed_ = true;
+  // Where latencies do not grow with ranks, bounds lack little but the outer links.
+  if (!p_.times.grow()) raise_outside();
   if (!list_every_aim()) return;
   int64_t states = 0;
   for (size_t i = 0; i < work_.used; ++i) states += std::ssize(work_.lists[i].list.keys);
   const int64_t all_floors = saturating_mul(states, states) * work::packed_floors;
-  const int64_t percent = p_.source.pending != 0 ? floors_of_sums_percent : floors_percent;
-  raise_after_ = std::max(p_.work - work_before_, all_floors / 100 * percent);
+  const bool may_soon_end = p_.source.pending != 0 || !p_.times.grow();
+  const int64_t percent = may_soon_end ? floors_of_easier_percent : floors_percent;
+  const int64_t worked = p_.work - work_before_;
+  const int64_t from = p_.times.grow() ? 0 : worked;  // with better bounds
+  raise_after_ = std::max(worked, saturating_add(from, all_floors / 100 * percent));
 }
 
 void Search::raise_by_steps() {
