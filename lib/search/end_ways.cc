@@ -12,6 +12,10 @@ namespace {
 
 // About what it takes to look at one exchange.
 constexpr int64_t work_of_step = 60;
+// And to put something off, and take it up again.
+constexpr int64_t work_of_put_off = 12;
+// So much at once: then the other end may be worth more, or the work be used up.
+constexpr int64_t work_of_look = 400'000;
 
 }  // namespace
 
@@ -38,6 +42,7 @@ void EndWays::push(Queue& queue, Entry entry, int64_t ps) {
 }
 
 void EndWays::put_off(Entry entry, int64_t ps, int64_t all) {
+  p_.work += work_of_put_off;
   put_off_.push_back({all, ps, entry});
   std::push_heap(put_off_.begin(), put_off_.end());
   ++put_off_in_[part_of(ps)];
@@ -60,7 +65,6 @@ void EndWays::take_up_again(int64_t most) {
     put_off_.pop_back();
     --put_off_in_[part_of(first.ps)];
     push(first.entry.next == any ? states_ : steps_, first.entry, first.ps);
-    p_.work += work::key;
   }
 }
 
@@ -76,6 +80,7 @@ int64_t EndWays::work_ahead() {
   size_t part = part_;
   while (part < parts && steps_[part].empty() && states_[part].empty()) ++part;
   if (part == parts) return 0;
+  p_.work += std::ssize(steps_[part]) / 4;
   for (const Entry& entry : steps_[part])
     work_ahead_ += entry.i == any ? work::peers * std::ssize(ways_) : work_of_step;
   return work_ahead_;
@@ -88,23 +93,25 @@ bool EndWays::go_on(int64_t most) {
   set_radius();
   if (part_ == parts) return false;
   const size_t part = part_;
-  if (!steps_[part].empty()) {
-    const std::vector<Entry> entries = std::exchange(steps_[part], {});
-    p_.work += std::ssize(entries);
-    for (const Entry& entry : entries) {
-      if (!ways_[entry.next].settled) continue;
-      if (entry.i != any) {
-        look_at(entry.i, entry.next, most);
-        continue;
-      }
-      p_.work += static_cast<int64_t>(ways_.size()) / 2;
-      for (size_t i = 0; i < ways_.size(); ++i) {
-        if (i != entry.next) look_at(i, entry.next, most);
-      }
-    }
+  if (steps_[part].empty()) {
+    for (const Entry& entry : std::exchange(states_[part], {})) settle_in_time(entry, most);
     return true;
   }
-  for (const Entry& entry : std::exchange(states_[part], {})) settle_in_time(entry, most);
+  const int64_t most_work = p_.work + work_of_look;
+  while (!steps_[part].empty() && p_.work < most_work) {
+    const Entry entry = steps_[part].back();
+    steps_[part].pop_back();
+    p_.work += 1;
+    if (!ways_[entry.next].settled) continue;
+    if (entry.i != any) {
+      look_at(entry.i, entry.next, most);
+      continue;
+    }
+    p_.work += static_cast<int64_t>(ways_.size()) / 2;
+    for (size_t i = 0; i < ways_.size(); ++i) {
+      if (i != entry.next) look_at(i, entry.next, most);
+    }
+  }
   return true;
 }
 
@@ -136,6 +143,7 @@ void EndWays::settle_in_time(Entry entry, int64_t most) {
 
 int64_t EndWays::least_by_open() const {
   int64_t least = too_long;
+  if (radius_ == too_long) return least;
   for (size_t i = 0; i < ways_.size(); ++i) {
     if (ways_[i].settled) continue;
     const int64_t far = other_->known(i);
@@ -144,6 +152,7 @@ int64_t EndWays::least_by_open() const {
       continue;
     }
     // What leads there from those that are settled may be known better.
+    p_.work += std::ssize(settled_);
     least = std::min(least, std::max(ways_[i].ps, known(i)) + far);
     for (const size_t next : settled_) {
       const int64_t ps = ways_[next].ps + exchange(i, next).ps();
@@ -217,6 +226,7 @@ void EndWays::learn(size_t from, size_t to) {
 
 void EndWays::lose(size_t first) {
   enum Mark : uint8_t { unknown, lost, stays };
+  p_.work += static_cast<int64_t>(ways_.size()) / 2;
   std::vector<Mark> marks(ways_.size(), unknown);
   marks[first] = lost;
   marks[end_] = stays;
@@ -257,7 +267,7 @@ void EndWays::find_again(size_t i) {
     if (next == i || ps >= too_much(i)) continue;
     push(steps_, {static_cast<uint32_t>(i), static_cast<uint32_t>(next)}, ps);
   }
-  p_.work += std::ssize(settled_) / 2;
+  p_.work += std::ssize(settled_) * 2;
 }
 
 }  // namespace meshplan

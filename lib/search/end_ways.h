@@ -2,15 +2,16 @@
 // of the search of least_left.h. The other half begins at the other end, and what one knows tells
 // the other which states are of use.
 //
-//     S(0)[1] P(avg)[3] -> RS(1)RS(0) on 4 x 32 x 8 x 6, 450 states, a plan of 2,065 us is known
+//     P(avg)P(avg)P(avg)S(0) -> RS(1)RS(0) on 4 x 32 x 8 x 6, 450 states, a plan of 2,065 us
 //     from the target alone    444 states are settled
-//     from both ends           61 and 90, and no way of less leads by any other
+//     from both ends           61 and 91, and no way of less leads by any other
 //
 // A state is settled when no way to it that is still to be found takes less. What leads on from it
 // is looked at when states come up that lie as far away as it may lead at least, and only as
 // closely as tells that they are farther: most exchanges by their peers alone.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -87,9 +88,9 @@ class EndWays {
   [[nodiscard]] const LeastExchange& exchange(size_t i, size_t next) const {
     return s_.exchanges.between(from_of(i, next), to_of(i, next));
   }
-  // What is known of a state by itself.
+  // What is known of a state by itself; sums of two do not overflow.
   [[nodiscard]] int64_t own(size_t i) const {
-    return backward_ ? s_.states[i].left : s_.states[i].before;
+    return std::min(backward_ ? s_.states[i].left : s_.states[i].before, too_long);
   }
   // From so much on a way is of no use: to no plan, or beside the one that is known.
   [[nodiscard]] int64_t too_far(size_t i) const { return s_.most_ps - other_->known(i) + 1; }
