@@ -31,12 +31,12 @@ EndWays::EndWays(StepsBetween& steps, End end, size_t end_state)
       states_(parts),
       put_off_in_(parts, 0) {
   ways_[end_].ps = 0;
-  push(states_, {static_cast<uint32_t>(end_), any}, 0);
+  push({static_cast<uint32_t>(end_), any}, 0);
 }
 
-void EndWays::push(Queue& queue, Entry entry, int64_t ps) {
+void EndWays::push(Entry entry, int64_t ps) {
   const size_t part = part_of(ps);
-  queue[part].push_back(entry);
+  (entry.next == any ? states_ : steps_)[part].push_back(entry);
   part_ = std::min(part_, part);
   work_ahead_ = -1;
 }
@@ -46,6 +46,15 @@ void EndWays::put_off(Entry entry, int64_t ps, int64_t all) {
   put_off_.push_back({all, ps, entry});
   std::push_heap(put_off_.begin(), put_off_.end());
   ++put_off_in_[part_of(ps)];
+}
+
+bool EndWays::kept_for_later(Entry entry, int64_t ps, int64_t all, int64_t most) {
+  if (part_of(ps) > part_) {
+    push(entry, ps);
+    return true;
+  }
+  if (all > most) put_off(entry, ps, all);
+  return all > most;
 }
 
 void EndWays::take_up_again(int64_t most) {
@@ -64,7 +73,7 @@ void EndWays::take_up_again(int64_t most) {
     std::pop_heap(put_off_.begin(), put_off_.end());
     put_off_.pop_back();
     --put_off_in_[part_of(first.ps)];
-    push(first.entry.next == any ? states_ : steps_, first.entry, first.ps);
+    push(first.entry, first.ps);
   }
 }
 
@@ -75,18 +84,29 @@ void EndWays::set_radius() {
 }
 
 int64_t EndWays::work_ahead() {
-  if (work_ahead_ >= 0) return work_ahead_;
-  work_ahead_ = 0;
+  if (work_ahead_ < 0) work_ahead_ = count_ahead();
+  return work_ahead_;
+}
+
+int64_t EndWays::count_ahead() const {
   size_t part = part_;
   while (part < parts && steps_[part].empty() && states_[part].empty()) ++part;
   if (part == parts) return 0;
   p_.work += std::ssize(steps_[part]) / 4;
+  int64_t ahead = 0;
   for (const Entry& entry : steps_[part])
-    work_ahead_ += entry.i == any ? work::peers * std::ssize(ways_) : work_of_step;
-  return work_ahead_;
+    ahead += entry.i == any ? work::peers * std::ssize(ways_) : work_of_step;
+  return ahead;
 }
 
 bool EndWays::go_on(int64_t most) {
+  const int64_t before = p_.work;
+  const bool more = look_nearest(most);
+  work_ += p_.work - before + 1;
+  return more;
+}
+
+bool EndWays::look_nearest(int64_t most) {
   work_ahead_ = -1;
   take_up_again(most);
   while (part_ < parts && steps_[part_].empty() && states_[part_].empty()) ++part_;
@@ -125,8 +145,7 @@ void EndWays::look_at(size_t i, size_t next, int64_t most) {
     if (ps >= ways_[i].ps || ps + far > s_.most_ps) return;
     if (least.known() >= Known::floors) return offer(i, next, least.ps(), true);
     const Entry entry{static_cast<uint32_t>(i), static_cast<uint32_t>(next)};
-    if (part_of(ps) > part_) return push(steps_, entry, ps);
-    if (ps + far > most) return put_off(entry, ps, ps + far);
+    if (kept_for_later(entry, ps, ps + far, most)) return;
     s_.exchanges.refine(from_of(i, next), to_of(i, next), too_much(i) - before);
   }
 }
@@ -137,8 +156,7 @@ void EndWays::settle_in_time(Entry entry, int64_t most) {
   if (way.settled || way.ps == too_long) return;
   const int64_t all = way.ps + other_->known(entry.i);
   if (all > s_.most_ps) return;
-  if (part_of(way.ps) > part_) return push(states_, entry, way.ps);
-  all > most ? put_off(entry, way.ps, all) : settle(entry.i);
+  if (!kept_for_later(entry, way.ps, all, most)) settle(entry.i);
 }
 
 int64_t EndWays::least_by_open() const {
@@ -174,7 +192,7 @@ void EndWays::settle(size_t i) {
     for (size_t k = 0; k < s_.moves.from[i].size(); ++k)
       offer_move(i, k, s_.moves.leads_to[i][k], i);
   }
-  push(steps_, {any, static_cast<uint32_t>(i)}, ways_[i].ps + s_.question.exchange_latency_ps);
+  push({any, static_cast<uint32_t>(i)}, ways_[i].ps + s_.question.exchange_latency_ps);
 }
 
 // No less than what is known of the state by itself. Within a part a state may come to have a
@@ -184,7 +202,7 @@ void EndWays::offer(size_t i, size_t next, int64_t ps, bool by_exchange) {
   if (all >= too_much(i)) return;
   if (ways_[i].settled) std::erase(settled_, i);
   ways_[i] = {all, false, by_exchange, next, ps};
-  push(states_, {static_cast<uint32_t>(i), any}, all);
+  push({static_cast<uint32_t>(i), any}, all);
   const int64_t whole = all + other_->ways_[i].ps;
   if (whole >= s_.shortest_ps) return;
   s_.shortest_ps = whole;
@@ -265,7 +283,7 @@ void EndWays::find_again(size_t i) {
   for (const size_t next : settled_) {
     const int64_t ps = std::max(ways_[next].ps + exchange(i, next).ps(), own(i));
     if (next == i || ps >= too_much(i)) continue;
-    push(steps_, {static_cast<uint32_t>(i), static_cast<uint32_t>(next)}, ps);
+    push({static_cast<uint32_t>(i), static_cast<uint32_t>(next)}, ps);
   }
   p_.work += std::ssize(settled_) * 2;
 }

@@ -58,8 +58,8 @@ class EndWays {
 
   // Looks at what lies nearest, for plans that take `most` at most; false where nothing is left.
   bool go_on(int64_t most);
-  // About what the next look takes, work.
-  [[nodiscard]] int64_t work_ahead();
+  // The work that all looks took, with about what the next one takes.
+  [[nodiscard]] int64_t work_with_next() { return work_ + work_ahead(); }
   // What a plan of use takes at least that goes by a state which is not settled.
   [[nodiscard]] int64_t least_by_open() const;
   // After more has come to be known of an exchange: the ways that lead by it are found again.
@@ -98,9 +98,14 @@ class EndWays {
   [[nodiscard]] size_t part_of(int64_t ps) const {
     return std::min(parts - 1, static_cast<size_t>(ps / width_));
   }
-  void push(Queue& queue, Entry entry, int64_t ps);
+  void push(Entry entry, int64_t ps);
   void put_off(Entry entry, int64_t ps, int64_t all);
+  // Whether it lies farther away than what is looked at, or a plan by it takes more than `most`.
+  bool kept_for_later(Entry entry, int64_t ps, int64_t all, int64_t most);
   void take_up_again(int64_t most);
+  bool look_nearest(int64_t most);
+  [[nodiscard]] int64_t work_ahead();
+  [[nodiscard]] int64_t count_ahead() const;
   void set_radius();
   // Settles a state, or, where states pack, comes to know more of the exchange that leads to it.
   void settle(size_t i);
@@ -130,7 +135,8 @@ class EndWays {
   std::vector<PutOff> put_off_;      // a heap: the least plan first
   std::vector<size_t> put_off_in_;   // so many in each part
   int64_t put_off_most_ = too_long;  // that plans of use took when these were looked through
-  int64_t work_ahead_ = -1;          // -1: to be told anew
+  int64_t work_ = 0;
+  int64_t work_ahead_ = -1;  // -1: to be told anew
 };
 
 }  // namespace meshplan

@@ -19,14 +19,12 @@ class LeastExchanges {
   [[nodiscard]] const LeastExchange& between(size_t from, size_t to) const {
     return known_.between(known_as_[from], known_as_[to]);
   }
-  [[nodiscard]] const LeastOfWays& by_way(size_t from, size_t to) const {
-    return known_.by_way(known_as_[from], known_as_[to]);
-  }
+  [[nodiscard]] const LeastOfWays& by_way(size_t from, size_t to) const { return ways(from, to); }
   // Comes to know one thing more. `most`: that it may take, ps.
   void refine(size_t from, size_t to, int64_t most);
 
  private:
-  LeastOfWays& ways(size_t from, size_t to) {
+  [[nodiscard]] LeastOfWays& ways(size_t from, size_t to) const {
     return known_.by_way(known_as_[from], known_as_[to]);
   }
   void refine_packed(size_t from, size_t to, int64_t most);

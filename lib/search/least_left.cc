@@ -62,12 +62,9 @@ class WaysBetween {
       const int64_t most = beyond ? steps_.most_ps : steps_.shortest_ps - 1;
       if (work_left() < kept) return close();
       // Both ends take as much work.
-      const bool from_source = !source_is_done && work_from_source_ + from_source_.work_ahead() <=
-                                                      work_to_target_ + to_target_.work_ahead();
-      const int64_t before = p_.work;
-      const bool more = (from_source ? from_source_ : to_target_).go_on(most);
-      (from_source ? work_from_source_ : work_to_target_) += p_.work - before + 1;
-      if (more) continue;
+      const bool from_source =
+          !source_is_done && from_source_.work_with_next() <= to_target_.work_with_next();
+      if ((from_source ? from_source_ : to_target_).go_on(most)) continue;
       if (beyond && !from_source) return;
       if (beyond) {
         source_is_done = true;
@@ -190,9 +187,7 @@ class WaysBetween {
 
   // Prices the cheapest way, and again where that changes which it is.
   void close() {
-    while (work_left() > 0 && steps_.shortest_ps < steps_.most_ps && price_way()) {
-      find_meeting();
-    }
+    while (work_left() > 0 && steps_.shortest_ps < steps_.most_ps && price_way()) find_meeting();
   }
 
   // A plan that takes less than the cheapest way goes by a state that is not settled from the
@@ -221,8 +216,6 @@ class WaysBetween {
   StepsBetween steps_;
   EndWays from_source_;
   EndWays to_target_;
-  int64_t work_from_source_ = 0;
-  int64_t work_to_target_ = 0;
   int64_t looks_ = 0;  // at the cheapest way
   KnownWay plan_;      // that takes steps_.most_ps, where one was found
 };

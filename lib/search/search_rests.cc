@@ -135,11 +135,12 @@ void Search::raise_rests() {
   int64_t states = 0;
   for (size_t i = 0; i < work_.used; ++i) states += std::ssize(work_.lists[i].list.keys);
   const int64_t all_floors = saturating_mul(states, states) * work::packed_floors;
-  const bool may_soon_end = p_.source.pending != 0 || !p_.times.grow();
-  const int64_t percent = may_soon_end ? floors_of_easier_percent : floors_percent;
+  const bool has_outside = !p_.times.grow();
+  const bool may_soon_end = p_.source.pending != 0 || has_outside;
+  const int64_t share =
+      all_floors / 100 * (may_soon_end ? floors_of_easier_percent : floors_percent);
   const int64_t worked = p_.work - work_before_;
-  const int64_t from = p_.times.grow() ? 0 : worked;  // with better bounds
-  raise_after_ = std::max(worked, saturating_add(from, all_floors / 100 * percent));
+  raise_after_ = has_outside ? saturating_add(worked, share) : std::max(worked, share);
 }
 
 void Search::raise_by_steps() {

@@ -201,8 +201,8 @@ class Search {
   void price_candidate(const Candidate& candidate);
 
   // Where a question turns out to be hard: raises what is left from each state that a plan of use
-  // may go through, step by step (least_left.h) or by what goes over the outer links alone
-  // (least_outside.h).
+  // may go through, step by step (least_left.h); where latencies do not grow with ranks and states
+  // pack, by what goes over the outer links alone first (least_outside.h).
   [[nodiscard]] int64_t easy_work() const;
   [[nodiscard]] bool raises_next() const { return p_.work - work_before_ > raise_after_; }
   void raise_rests();
