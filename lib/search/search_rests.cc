@@ -25,8 +25,8 @@ bool Search::list_every_aim() {
   const int64_t before = p_.work;
   const auto open = static_cast<uint16_t>(p_.source.pending | p_.joins);
   for (uint16_t q = open;; q = static_cast<uint16_t>((q - 1) & open)) {
-    // Sums join others alone.
-    if (q == 0 || (q & p_.source.pending) != 0) (void)aims(q, 0);
+    // A sum joins others alone, but they may be reduced before it.
+    (void)aims(q, 0);
     if (p_.work - before > options_.work_budget / 2) return false;
     if (q == 0) break;
   }

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "../cost/some_protocols.h"
+#include "cost/step_cost.h"
 #include "cost/topology.h"
 #include "doctest/doctest.h"
 #include "search/moves.h"
