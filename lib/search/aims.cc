@@ -21,6 +21,8 @@ class Lister {
         visits_(visits),
         out_(out),
         frozen_(frozen_sub_axes(p_)),
+        source_elements_(box_elements(p_, p_.source)),
+        target_elements_(box_elements(p_, p_.target)),
         movable_(static_cast<uint16_t>(p_.all & ~q.pending & ~q.made & ~frozen_)) {}
 
   bool run() {
@@ -118,9 +120,17 @@ class Lister {
   }
 
   void keep(const SearchState& s, const Packed& packed) {
+    int64_t least_before = q_.least_latency_ps;
+    if (!world_.usable()) {
+      const int64_t elements = box_elements(p_, s);
+      least_before =
+          std::max(least_before, larger_box_ps(p_, p_.source, s, source_elements_, elements));
+      if (!useful(larger_box_ps(p_, s, p_.target, elements, target_elements_), least_before))
+        return;
+    }
     int64_t left =
         s == p_.target ? 0 : world_.bound_ps(s, packed, p_.target, *q_.target, q_.most_ps);
-    if (!useful(left, q_.least_latency_ps)) return;
+    if (!useful(left, least_before)) return;
     int64_t before = world_.bound_ps(p_.source, *q_.source, s, packed, q_.most_ps - left);
     if (world_.usable()) before = std::max(before, world_.reordered_ps(*q_.source, packed));
     if (!useful(left, before)) return;
@@ -204,6 +214,8 @@ class Lister {
   int64_t& visits_;
   AimList& out_;
   uint16_t frozen_;
+  int64_t source_elements_;  // of the largest box
+  int64_t target_elements_;
   uint16_t movable_;
   bool bounds_parts_ = true;  // whether states are bounded while they grow
 };

@@ -115,6 +115,17 @@ Bounds bound_between(const PlanProblem& p, const SearchState& from, const Search
   });
 }
 
+int64_t larger_box_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                      int64_t from_elements, int64_t to_elements) {
+  if (has_tables(*p.topology) || joined_sub_axes(p, from, to) != 0) return 0;
+  const bool reduces = (from.pending & ~to.pending) != 0;
+  const int64_t missing = to_elements - (reduces ? 0 : from_elements);
+  if (missing <= 0) return 0;
+  const int64_t bytes = saturating_mul(missing, wire_element(p, from, to));
+  const uint32_t every_level = (1U << p.topology->levels.size()) - 1;
+  return p.times.ps({2, 0, false, false}, bytes, 1, every_level);
+}
+
 int64_t several_between_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {
   return bound_of(p, from, to, {false, true, INT64_MAX}).ps;
 }

@@ -38,7 +38,8 @@ void LeastExchanges::refine(size_t from, size_t to, int64_t most) {
     case Known::latency:
       // By levels peers cost little beside what the bound says.
       least = {
-          std::max(ps, p_.times.grow() ? few_peers_ps(from, to, most) : larger_box_ps(from, to)),
+          std::max(ps, p_.times.grow() ? few_peers_ps(from, to, most)
+                                       : larger_box_ps(p_, at, aim, largest_[from], largest_[to])),
           Known::peers};
       return;
     case Known::peers:
@@ -91,18 +92,6 @@ int64_t LeastExchanges::few_peers_ps(size_t from, size_t to, int64_t most) const
   if (!p_.sides.knows(lists_[from]) || !p_.sides.knows(lists_[to]))
     return few_peers_floor_ps(p_, at, aim, most);
   return few_peers_floor_ps(p_, at, aim, lists_[from], lists_[to], most);
-}
-
-// By what the first rank misses, which has the largest box before and after: told soonest, no
-// more than the bound.
-int64_t LeastExchanges::larger_box_ps(size_t from, size_t to) const {
-  const SearchState& at = states_[from].at;
-  const SearchState& aim = states_[to].at;
-  const int64_t missing = largest_[to] - (at.pending != aim.pending ? 0 : largest_[from]);
-  if (missing <= 0) return 0;
-  const int64_t bytes = saturating_mul(missing, wire_element(p_, at, aim));
-  const uint32_t every_level = (1U << p_.topology->levels.size()) - 1;
-  return p_.times.ps({2, 0, false, false}, bytes, 1, every_level);
 }
 
 // What is above `most` is told anew where it is asked for again, and kept only where all may

@@ -29,7 +29,6 @@ class LeastExchanges {
   }
   void refine_packed(size_t from, size_t to, int64_t most);
   [[nodiscard]] int64_t few_peers_ps(size_t from, size_t to, int64_t most) const;
-  [[nodiscard]] int64_t larger_box_ps(size_t from, size_t to) const;
   LeastExchange floor_each(size_t from, size_t to, int64_t least_ps, int64_t most);
   const LeastOfWays& floor_closely(size_t from, size_t to, int64_t most);
   const LeastOfWays& price_sooner(size_t from, size_t to, int64_t most);

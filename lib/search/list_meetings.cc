@@ -65,7 +65,7 @@ int64_t parts_within(const PlanProblem& p, const RankSides::Lists& lists, int d,
 }
 
 // The most of the listed parts of `b` that one of those of `a` meets.
-int64_t most_met(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+int64_t most_met(std::span<const int64_t> a, std::span<const int64_t> b) {
   int64_t most = 1;
   size_t first = 0;
   for (const int64_t hi : a) {
@@ -80,29 +80,30 @@ int64_t most_met(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
 
 }  // namespace
 
-const std::vector<int64_t>& ListMeetings::ends(const PlanProblem& p, const RankSides::Lists& lists,
-                                               int d) const {
-  std::vector<std::vector<int64_t>>& known = dims_[as_index(d)].ends;
+std::span<const int64_t> ListMeetings::ends(const PlanProblem& p, const RankSides::Lists& lists,
+                                            int d) const {
+  std::vector<std::span<const int64_t>>& known = dims_[as_index(d)].ends;
   const RankSides::Sides& sides = *lists.along[as_index(d)];
   if (known.size() <= sides.list) known.resize(sides.list + 1);
-  std::vector<int64_t>& ends = known[sides.list];
+  std::span<const int64_t>& ends = known[sides.list];
   if (!ends.empty()) return ends;
+  thread_local std::vector<int64_t> listed;
   const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
-  if (!sides.even) {
-    Ends(p, lists.of, d, ends).list(lists.of.begin_of(d), 0, extent);
-    return ends;
+  if (sides.even) {
+    listed.resize(std::min(most_parts, static_cast<size_t>(sides.numbers)));
+    for (size_t k = 0; k < listed.size(); ++k)
+      listed[k] = static_cast<int64_t>(k + 1) * sides.widest;
+  } else {
+    Ends(p, lists.of, d, listed).list(lists.of.begin_of(d), 0, extent);
   }
-  ends.resize(std::min(most_parts, static_cast<size_t>(sides.numbers)));
-  for (size_t k = 0; k < ends.size(); ++k) ends[k] = static_cast<int64_t>(k + 1) * sides.widest;
+  ends = room_.keep(std::span<const int64_t>(listed));
   return ends;
 }
 
 ListMeetings::Most ListMeetings::count(const PlanProblem& p, const RankSides::Lists& from,
                                        const RankSides::Lists& to, int d) const {
-  // To make room for one moves the other.
-  (void)ends(p, from, d);
-  const std::vector<int64_t>& targets = ends(p, to, d);
-  const std::vector<int64_t>& shards = ends(p, from, d);
+  const std::span<const int64_t> targets = ends(p, to, d);
+  const std::span<const int64_t> shards = ends(p, from, d);
   const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
   p.share_work(static_cast<int64_t>(shards.size() + targets.size()) + work::bound);
   // The first part is as wide as any.

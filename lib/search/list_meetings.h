@@ -10,8 +10,10 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "base/room.h"
 #include "search/list_table.h"
 #include "search/rank_sides.h"
 
@@ -45,15 +47,16 @@ class ListMeetings {
 
  private:
   // Where the first parts of list d end.
-  [[nodiscard]] const std::vector<int64_t>& ends(const PlanProblem& p,
-                                                 const RankSides::Lists& lists, int d) const;
+  [[nodiscard]] std::span<const int64_t> ends(const PlanProblem& p, const RankSides::Lists& lists,
+                                              int d) const;
   [[nodiscard]] Most count(const PlanProblem& p, const RankSides::Lists& from,
                            const RankSides::Lists& to, int d) const;
   [[nodiscard]] uint32_t number_of(const Most& most) const;
   struct OfDim {
-    ListTable<uint32_t> after;               // the number's successor; 0: not asked yet
-    std::vector<std::vector<int64_t>> ends;  // by list; none: not asked yet
+    ListTable<uint32_t> after;                   // the number's successor; 0: not asked yet
+    std::vector<std::span<const int64_t>> ends;  // by list, in room_; none: not asked yet
   };
+  mutable Room room_;
   mutable std::array<OfDim, max_search_dims> dims_;
   mutable std::vector<Most> most_;  // few
 };

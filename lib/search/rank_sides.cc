@@ -108,8 +108,10 @@ void join_sides(size_t first, size_t count, Listed& listed) {
 
 void RankSides::add_part(std::span<const int32_t> coordinates) {
   const size_t more = sub_axes_ == 0 ? 0 : coordinates.size() / sub_axes_;
+  const size_t before = ranks();
   for (size_t a = 0; a < sub_axes_; ++a) {
-    for (size_t r = 0; r < more; ++r) coordinates_[a].push_back(coordinates[r * sub_axes_ + a]);
+    coordinates_[a].resize(before + more);
+    for (size_t r = 0; r < more; ++r) coordinates_[a][before + r] = coordinates[r * sub_axes_ + a];
   }
   ends_.push_back(ranks() + more);
   most_known_ = most_sides / std::max<size_t>(1, ranks());

@@ -14,8 +14,9 @@ namespace {
 // Members differ, so they are a grid where they are as many as its combinations.
 void find_grid(const PlanProblem& p, UnitRanks& unit) {
   int64_t combinations = 1;
+  std::vector<int32_t> on;
   for (int a = 0; a < p.sub_axes; ++a) {
-    std::vector<int32_t> on;
+    on.clear();
     for (size_t m = 0; m < unit.count; ++m)
       on.push_back(p.sides.coordinate(unit.first + m, as_index(a)));
     std::sort(on.begin(), on.end());
@@ -71,15 +72,21 @@ void look_at_units(PlanProblem& p) {
   // One rank needs nothing.
   if (p.sub_axes == 0 || p.ranks > bounded_ranks || has_tables(*p.topology)) return;
   const std::vector<int64_t> near_first = near_first_rank(p);
+  std::vector<const UnitMembers*> looked;
   for (int level = 1; level < p.levels->levels(); ++level) {
-    std::vector<UnitMembers> looked = p.levels->few_units(level - 1, most_unit_members);
+    looked.clear();
+    const auto look_at = [&](const UnitMembers& members) {
+      looked.push_back(&members);
+      units.push_back(ranks_of(p, members, level, units.size()));
+    };
+    for (const UnitMembers& members : p.levels->few_units(level - 1, most_unit_members))
+      look_at(members);
     for (const int64_t index : near_first) {
       const UnitMembers& members = p.levels->unit_of(level - 1, index, most_unit_members);
-      if (!members.empty() && std::find(looked.begin(), looked.end(), members) == looked.end())
-        looked.push_back(members);
+      const bool known = std::any_of(looked.begin(), looked.end(),
+                                     [&](const UnitMembers* other) { return *other == members; });
+      if (!members.empty() && !known) look_at(members);
     }
-    for (const UnitMembers& members : looked)
-      units.push_back(ranks_of(p, members, level, units.size()));
   }
 }
 

@@ -54,6 +54,7 @@ struct OrderedRanks {
   void set(const Universe& universe, const std::vector<int64_t>& positions,
            const std::vector<int64_t>& chosen, int64_t copy, std::span<const int64_t> level_ranks) {
     ids.clear();
+    ids.reserve(chosen.size());
     for (const int64_t index : chosen)
       ids.push_back(rank_at(universe, copy + positions[static_cast<size_t>(index)]));
     order.resize(chosen.size());
@@ -97,6 +98,7 @@ std::vector<RankClass> list_rank_classes(const Mesh& mesh, std::span<const int64
           known.try_emplace({kinds.empty() ? 0 : kinds[c], ranks.order}, out.size());
       if (is_new) {
         RankClass& fresh = out.emplace_back();
+        fresh.indices.reserve(chosen.size());
         for (const int32_t number : ranks.order)
           fresh.indices.push_back(chosen[static_cast<size_t>(number)]);
         begins.emplace_back();
