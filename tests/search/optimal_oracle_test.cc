@@ -25,8 +25,15 @@ struct Less {
   bool operator()(const SearchState& a, const SearchState& b) const { return std::memcmp(&a, &b, sizeof a) < 0; }
 };
 
-// Least cost from the source to every state, every move tried but those back to a state that was reached for no more: no move takes less than
-// nothing. `like`: what its plans may make pending on the way is taken from there.
+// What an exchange takes at least: where shards are even one to another state moves something, in a message of some level.
+int64_t least_exchange_ps(const PlanProblem& p) {
+  int64_t least_ns = INT64_MAX;
+  for (const TopologyLevel& level : p.topology->levels) least_ns = std::min(least_ns, level.latency_ns);
+  return p.even && p.topology->tables.empty() ? least_ns * 1000 : 0;
+}
+
+// Least cost from the source to every state, every move tried but those to a state that was reached for no more than a move there takes at least.
+// `like`: what its plans may make pending on the way is taken from there.
 std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, const PlanProblem& like) {
   p.frozen.fill(0);
   p.kept = like.kept;
@@ -36,6 +43,7 @@ std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, const PlanProble
   auto later = [](const std::pair<PlanCost, SearchState>& a, const std::pair<PlanCost, SearchState>& b) { return a.first > b.first; };
   std::priority_queue<std::pair<PlanCost, SearchState>, std::vector<std::pair<PlanCost, SearchState>>, decltype(later)> open(later);
   std::map<uint16_t, std::vector<SearchState>> lists;
+  const int64_t least_ps = least_exchange_ps(p);
   best[p.source] = {};
   open.push({{}, p.source});
   while (!open.empty()) {
@@ -54,7 +62,7 @@ std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, const PlanProble
       }
       for (const SearchState& to : list->second) {
         const auto reached = best.find(to);
-        if (reached != best.end() && !(cost < reached->second)) continue;
+        if (reached != best.end() && (!(cost < reached->second) || cost.ps + least_ps > reached->second.ps)) continue;
         for (const ExchangeWay way : exchange_ways) {
           // Two phases also where the search sees no use in them.
           const bool allowed = way == ExchangeWay::two_phases ? q == 0 && p.topology->levels.size() > 1 : may_go(p, at, to, way);
