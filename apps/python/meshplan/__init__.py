@@ -4,7 +4,7 @@
 
     plan = meshplan.plan(spec)                      # the text of a plan file
     meshplan.verify(plan)                           # proven without planning, or MeshplanError
-    rows = meshplan.transfers(plan, "wq", rank=3)   # what rank 3 sends, receives and keeps
+    moved = meshplan.transfers(plan, "wq", rank=3)  # a dict: what rank 3 sends, receives, keeps
     us = meshplan.cost({"dp": 2, "tp": 8}, ["S(0)", "R"], ["R", "R"], (4096, 96), "bfloat16")
 
     with meshplan.follow(plan) as followed:         # DTensor moves data as the plan says
@@ -16,6 +16,8 @@ program asks for, `meshplan.follow` and `meshplan.reshard` need PyTorch, `meshpl
 needs JAX.
 """
 
+import importlib
+import importlib.util
 from typing import Any
 
 from meshplan.library import (
@@ -27,6 +29,7 @@ from meshplan.library import (
     verify,
     version,
 )
+from meshplan.needed import needing
 from meshplan.prices import Pricer, cost, costs
 
 __all__ = [
@@ -51,7 +54,11 @@ _WITH_TORCH = {"follow": "meshplan.following", "reshard": "meshplan.resharding"}
 def __getattr__(name: str) -> Any:
     if name not in _WITH_TORCH:
         raise AttributeError(f"module 'meshplan' has no attribute '{name}'")
-    import importlib
-
-    globals()[name] = getattr(importlib.import_module(_WITH_TORCH[name]), name)
+    with needing("torch", f"meshplan.{name}"):
+        globals()[name] = getattr(importlib.import_module(_WITH_TORCH[name]), name)
     return globals()[name]
+
+
+def __dir__() -> list[str]:
+    # Without PyTorch they are left out: help() and completion ask for all that is listed here.
+    return sorted({*globals(), *(_WITH_TORCH if importlib.util.find_spec("torch") else ())})

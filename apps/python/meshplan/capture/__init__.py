@@ -42,6 +42,22 @@ on other ranks (train on 0-7, serve on 8-15) is a universe of its own in the spe
 ranks.
 """
 
-from meshplan.capture.recorder import Recorder, bundle, phase, record, reshard
+import importlib
+from typing import Any
+
+from meshplan.needed import needing
 
 __all__ = ["Recorder", "bundle", "phase", "record", "reshard"]
+
+try:
+    from meshplan.capture.recorder import Recorder, bundle, phase, record, reshard
+except ModuleNotFoundError as missing:
+    if missing.name != "torch":
+        raise
+
+    # Said where one of them is asked for: the runner's --help needs no PyTorch.
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module 'meshplan.capture' has no attribute '{name}'")
+        with needing("torch", f"meshplan.capture.{name}"):
+            return getattr(importlib.import_module("meshplan.capture.recorder"), name)

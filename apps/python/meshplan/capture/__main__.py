@@ -10,11 +10,7 @@ import runpy
 import sys
 import traceback
 
-import torch
-import torch._dynamo
-
-from meshplan.capture.pretend_world import pretend_world
-from meshplan.capture.recorder import record
+from meshplan.needed import needing
 from meshplan.recorded_spec import NotReplaced, destination, handwritten
 
 
@@ -50,6 +46,18 @@ def main() -> int:
         handwritten(destination(given.output))
     except NotReplaced as refusal:
         parser.error(str(refusal))
+    try:
+        with needing("torch", "meshplan.capture"):
+            import torch
+            import torch._dynamo
+
+            from meshplan.capture.pretend_world import pretend_world
+            from meshplan.capture.recorder import record
+    except ModuleNotFoundError as missing:
+        if missing.name != "torch":
+            raise
+        print(f"meshplan: {missing}", file=sys.stderr)
+        return 5
     sys.argv = [given.program, *given.arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(given.program))
     # A compiled region is seen once, when it is traced; run it as it is written.
