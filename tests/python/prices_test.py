@@ -160,7 +160,9 @@ class PricesTest(unittest.TestCase):
     def test_what_is_something_else_is_named(self):
         """Nothing wraps around, is cut off or read as something else in silence."""
         mesh, ends = {"dp": 2, "tp": 4}, (("S(0)", "R"), ("R", "R"), (64, 8), "float32")
-        for wrong, message in ((8, "8 is not a mesh"), ([2, 4], "is not a mesh"), (None, "None is not a mesh"), ("dp", "a mesh's text is a spec"),
+        for wrong, message in ((8, "8 is not a mesh"), ([2, 4], "is not a mesh"), (None, "None is not a mesh"), ("{dp", "a mesh's text is a spec"),
+                               *((named, f"^'{named}' is not the text of a spec; if it is a file's name: pathlib.Path\\(name\\).read_text\\(\\)$")
+                                 for named in ("dp", "spec.json", pathlib.Path("spec.json"))),
                                ({"dp": 2.5}, "size 2.5, which is not an integer"), ({"dp": "2"}, "size '2'"), ({"dp": True}, "size True")):
             with self.assertRaisesRegex(ValueError, message):
                 meshplan.cost(wrong, *ends)
@@ -172,6 +174,8 @@ class PricesTest(unittest.TestCase):
                                ({"topology": 0}, "0 is not a topology"), ({"topology": ["h100"]}, "is not a topology")):
             with self.assertRaisesRegex(ValueError, message):
                 asked(**given)
+        with self.assertRaisesRegex(ValueError, "'spec.json' is not the text of a spec"):
+            meshplan.Pricer("spec.json")
         with self.assertRaisesRegex(ValueError, "not a dict"):
             meshplan.Pricer(mesh, options="greedy")
         pricer = meshplan.Pricer(mesh)

@@ -31,13 +31,18 @@ def version() -> str:
     return load().meshplan_version().decode()
 
 
-def _text(document: Document) -> str:
+def refuse_name(document: Any, wanted: str) -> None:
+    """ValueError where a file's name stands in the place of the file's text."""
     if hasattr(document, "__fspath__") or (isinstance(document, str) and document.isprintable()
                                            and document and "{" not in document):
         raise ValueError(
-            f"{str(document)!r} is not the text of a spec or plan; if it is a file's name: "
+            f"{str(document)!r} is not the text of {wanted}; if it is a file's name: "
             "pathlib.Path(name).read_text()"
         )
+
+
+def _text(document: Document) -> str:
+    refuse_name(document, "a spec or plan")
     return document if isinstance(document, str) else json.dumps(document)
 
 

@@ -19,6 +19,7 @@ import threading
 from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
 from meshplan._library import MeshplanError, Questions, ask, call, load
+from meshplan.library import refuse_name
 
 __all__ = ["DTYPES", "Pricer", "cost", "costs", "placement_code"]
 
@@ -341,6 +342,7 @@ def _renumbered(error: MeshplanError, places: Sequence[int]) -> MeshplanError:
 
 def _spec_of(mesh: Any, name: Optional[str]) -> tuple[dict[str, Any], Optional[str]]:
     """The spec that has the mesh, without redistributions, and the mesh's name in it."""
+    refuse_name(mesh, "a spec")
     if isinstance(mesh, str):
         try:
             mesh = json.loads(mesh)
