@@ -31,7 +31,8 @@ class WithoutTorchTest(unittest.TestCase):
 
     def run_words(self, *words):
         paths = os.pathsep.join([str(self.folder), os.environ["PYTHONPATH"]])
-        return subprocess.run(words, cwd=self.folder, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, "PYTHONPATH": paths})
+        environment = {**os.environ, "PYTHONPATH": paths}
+        return subprocess.run(words, cwd=self.folder, capture_output=True, text=True, timeout=120, check=False, env=environment)
 
     def run_python(self, *words):
         return self.run_words(sys.executable, *words)
@@ -67,7 +68,7 @@ class WithoutTorchTest(unittest.TestCase):
             self.assertIn(f"AttributeError: module '{module}' has no attribute '{name}s'", done.stderr)
 
     def test_another_package_that_is_missing_is_not_taken_for_it(self):
-        program = "from meshplan.needed import needing\nwith needing('torch', 'this'):\n    import nowhere_at_all"
+        program = "from meshplan.needed import needing_torch\nwith needing_torch('this'):\n    import nowhere_at_all"
         self.assertIn("ModuleNotFoundError: No module named 'nowhere_at_all'", self.run_python("-c", program).stderr)
 
     def test_what_can_be_used_is_listed(self):

@@ -29,7 +29,7 @@ from meshplan.library import (
     verify,
     version,
 )
-from meshplan.needed import needing
+from meshplan.needed import needing_torch
 from meshplan.prices import Pricer, cost, costs
 
 __all__ = [
@@ -54,7 +54,7 @@ _WITH_TORCH = {"follow": "meshplan.following", "reshard": "meshplan.resharding"}
 def __getattr__(name: str) -> Any:
     if name not in _WITH_TORCH:
         raise AttributeError(f"module 'meshplan' has no attribute '{name}'")
-    with needing("torch", f"meshplan.{name}"):
+    with needing_torch(f"meshplan.{name}"):
         globals()[name] = getattr(importlib.import_module(_WITH_TORCH[name]), name)
     return globals()[name]
 

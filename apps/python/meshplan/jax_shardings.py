@@ -63,6 +63,13 @@ PROPAGATE = (
 )
 
 
+DEFINES = "functions() -> [(name, jitted function, arguments), ...]"
+
+
+class BadProgram(ValueError):
+    """A program that is not what is recorded here; the message says why."""
+
+
 # ---------------------------------------------------------------- shardings
 
 
@@ -295,6 +302,8 @@ class Program:
 
 def mesh_part(meshes):
     """The spec's mesh or meshes: the simple form for one, views of a flat world for several."""
+    if not meshes:
+        raise NotCovered("it has no mesh: give its arguments NamedShardings")
     if len(meshes) == 1:
         axes, ranks = next(iter(meshes.values()))
         return {
@@ -407,7 +416,7 @@ def merge(specs):
         if {k: spec.get(k) for k in ("mesh", "meshes")} != {
             k: first.get(k) for k in ("mesh", "meshes")
         }:
-            sys.exit(
+            raise BadProgram(
                 f"{name} runs on other meshes than the functions before it: "
                 f"record it alone (--only {name})"
             )
@@ -419,6 +428,45 @@ def merge(specs):
     if refused:
         out["x-not-covered"] = refused
     return out
+
+
+def functions_of(path):
+    """What functions() of the program at `path` gives. What the program itself raises passes."""
+    if not os.path.isfile(path):
+        raise BadProgram(f"there is no file {path}: name a Python file that defines {DEFINES}")
+    functions = runpy.run_path(path).get("functions")
+    if not callable(functions):
+        raise BadProgram(f"{path} defines no functions(): define {DEFINES}")
+    found = functions()
+    try:
+        found = [(name, jitted, tuple(arguments)) for name, jitted, arguments in found]
+    except (TypeError, ValueError) as error:
+        raise BadProgram(f"{path}: what functions() gives is not as {DEFINES}: {error}") from None
+    for name, jitted, _ in found:
+        if not isinstance(name, str) or not hasattr(jitted, "lower"):
+            what = f"({name!r}, {jitted!r}, ...)"
+            raise BadProgram(f"{path}: {what} is not a name and a function of jax.jit: {DEFINES}")
+    if not found:
+        raise BadProgram(f"{path}: functions() gives nothing to record: {DEFINES}")
+    return found
+
+
+def specs_of(given):
+    """The spec of every function of the program that is asked for, by its name."""
+    specs = {}
+    functions = functions_of(given.program)
+    for name, jitted, arguments in functions:
+        if given.only in (None, name):
+            try:
+                specs[name] = of_function(jitted, *arguments)
+            except NotCovered as reason:
+                raise BadProgram(f"{given.program}: {name} is not recorded: {reason}") from None
+            if given.compare_xla:
+                print(compare(name, jitted, arguments, specs[name], given.devices))
+    if not specs:
+        there = ", ".join(name for name, _, _ in functions)
+        raise BadProgram(f"no function {given.only} in {given.program}, which has: {there}")
+    return specs
 
 
 def main():
@@ -436,7 +484,7 @@ def main():
     parser.add_argument("-o", "--output", required=True)
     parser.add_argument(
         "program",
-        help="a Python file that defines functions() -> [(name, jitted function, arguments), ...]",
+        help=f"a Python file that defines {DEFINES}",
     )
     given = parser.parse_args()
     try:
@@ -448,16 +496,11 @@ def main():
     devices = f"--xla_force_host_platform_device_count={given.devices}"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {devices}".strip()
     sys.path.insert(0, os.path.dirname(os.path.abspath(given.program)))
-    functions = runpy.run_path(given.program)["functions"]()
-    specs = {}
-    for name, jitted, arguments in functions:
-        if given.only in (None, name):
-            specs[name] = of_function(jitted, *arguments)
-            if given.compare_xla:
-                print(compare(name, jitted, arguments, specs[name], given.devices))
-    if not specs:
-        sys.exit(f"no function {given.only} in {given.program}")
-    spec = with_handwritten(merge(specs), kept)
+    try:
+        spec = with_handwritten(merge(specs_of(given)), kept)
+    except BadProgram as refusal:
+        print(f"meshplan: {refusal}", file=sys.stderr)
+        return 2
     write_file(output, to_text(spec))
     for refused in spec.get("x-not-covered", []):
         print(

@@ -1,24 +1,21 @@
-"""What a part of the package needs beyond Python, and what is said where that is missing."""
+"""What is said where a part of the package needs PyTorch and there is none."""
 
 from __future__ import annotations
 
 import contextlib
 from typing import Iterator
 
-_NAMES = {"torch": "PyTorch", "jax": "JAX"}
-
 
 @contextlib.contextmanager
-def needing(package: str, what: str) -> Iterator[None]:
-    """Around an import: where `package` is not installed, the error says that `what` needs it, and
+def needing_torch(what: str) -> Iterator[None]:
+    """Around an import: where PyTorch is not installed, the error says that `what` needs it, and
     how to get it."""
     try:
         yield
     except ModuleNotFoundError as missing:
-        if missing.name != package:
+        if missing.name != "torch":
             raise
         # `meshplan check --record` knows a missing PyTorch by the words in brackets.
         raise ModuleNotFoundError(
-            f"{what} needs {_NAMES[package]}: pip install {package} (No module named '{package}')",
-            name=package,
+            f"{what} needs PyTorch: pip install torch (No module named 'torch')", name="torch"
         ) from None

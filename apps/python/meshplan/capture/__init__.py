@@ -45,7 +45,7 @@ ranks.
 import importlib
 from typing import Any
 
-from meshplan.needed import needing
+from meshplan.needed import needing_torch
 
 __all__ = ["Recorder", "bundle", "phase", "record", "reshard"]
 
@@ -59,5 +59,5 @@ except ModuleNotFoundError as missing:
     def __getattr__(name: str) -> Any:
         if name not in __all__:
             raise AttributeError(f"module 'meshplan.capture' has no attribute '{name}'")
-        with needing("torch", f"meshplan.capture.{name}"):
+        with needing_torch(f"meshplan.capture.{name}"):
             return getattr(importlib.import_module("meshplan.capture.recorder"), name)

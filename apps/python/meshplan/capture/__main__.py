@@ -10,7 +10,7 @@ import runpy
 import sys
 import traceback
 
-from meshplan.needed import needing
+from meshplan.needed import needing_torch
 from meshplan.recorded_spec import NotReplaced, destination, handwritten
 
 
@@ -47,7 +47,7 @@ def main() -> int:
     except NotReplaced as refusal:
         parser.error(str(refusal))
     try:
-        with needing("torch", "meshplan.capture"):
+        with needing_torch("meshplan.capture"):
             import torch
             import torch._dynamo
 
