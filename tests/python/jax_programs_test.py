@@ -9,7 +9,8 @@ import sys
 import tempfile
 import unittest
 
-from meshplan.jax_shardings import BadProgram, merge, mesh_part
+from meshplan.jax_programs import BadProgram
+from meshplan.jax_shardings import merge, mesh_part
 from meshplan.recorded_spec import NotCovered
 
 DEFINES = "functions() -> [(name, jitted function, arguments), ...]"

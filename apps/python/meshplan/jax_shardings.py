@@ -27,9 +27,9 @@ import json
 import math
 import os
 import re
-import runpy
 import sys
 
+from meshplan.jax_programs import DEFINES, BadProgram, functions_of
 from meshplan.recorded_ids import ids_of
 from meshplan.recorded_spec import (
     NotCovered,
@@ -61,13 +61,6 @@ PROPAGATE = (
     "builtin.module(sdy-propagation-pipeline,"
     "func.func(sdy-insert-explicit-reshards{enable-full-version=true}))"
 )
-
-
-DEFINES = "functions() -> [(name, jitted function, arguments), ...]"
-
-
-class BadProgram(ValueError):
-    """A program that is not what is recorded here; the message says why."""
 
 
 # ---------------------------------------------------------------- shardings
@@ -428,27 +421,6 @@ def merge(specs):
     if refused:
         out["x-not-covered"] = refused
     return out
-
-
-def functions_of(path):
-    """What functions() of the program at `path` gives. What the program itself raises passes."""
-    if not os.path.isfile(path):
-        raise BadProgram(f"there is no file {path}: name a Python file that defines {DEFINES}")
-    functions = runpy.run_path(path).get("functions")
-    if not callable(functions):
-        raise BadProgram(f"{path} defines no functions(): define {DEFINES}")
-    found = functions()
-    try:
-        found = [(name, jitted, tuple(arguments)) for name, jitted, arguments in found]
-    except (TypeError, ValueError) as error:
-        raise BadProgram(f"{path}: what functions() gives is not as {DEFINES}: {error}") from None
-    for name, jitted, _ in found:
-        if not isinstance(name, str) or not hasattr(jitted, "lower"):
-            what = f"({name!r}, {jitted!r}, ...)"
-            raise BadProgram(f"{path}: {what} is not a name and a function of jax.jit: {DEFINES}")
-    if not found:
-        raise BadProgram(f"{path}: functions() gives nothing to record: {DEFINES}")
-    return found
 
 
 def specs_of(given):
