@@ -19,14 +19,18 @@ def functions_of(path):
     if not callable(functions):
         raise BadProgram(f"{path} defines no functions(): define {DEFINES}")
     found = functions()
+    if hasattr(found, "__iter__"):
+        found = list(found)  # a generator runs here, so that what it raises passes, too
     try:
         found = [(name, jitted, tuple(arguments)) for name, jitted, arguments in found]
     except (TypeError, ValueError) as error:
         raise BadProgram(f"{path}: what functions() gives is not as {DEFINES}: {error}") from None
     for name, jitted, _ in found:
         if not isinstance(name, str) or not hasattr(jitted, "lower"):
-            what = f"({name!r}, {jitted!r}, ...)"
-            raise BadProgram(f"{path}: {what} is not a name and a function of jax.jit: {DEFINES}")
+            what = f"types {type(name).__name__} and {type(jitted).__name__}"
+            raise BadProgram(
+                f"{path}: {what} are not those of a name and a function of jax.jit: {DEFINES}"
+            )
     if not found:
         raise BadProgram(f"{path}: functions() gives nothing to record: {DEFINES}")
     return found
