@@ -23,8 +23,9 @@ bool add_time(int64_t& sum, int64_t ps, int64_t count) {
 std::string beyond(const std::string& what, int64_t ps, int64_t count) {
   return what + " takes " + (ps == INT64_MAX ? "at least " : "") + std::to_string(ns_of_ps(ps)) +
          " ns, " + std::to_string(count) + " times: with all before it that is more than the " +
-         std::to_string(floor_div(INT64_MAX, 1000)) +
-         " ns that are counted; lower its count, or plan fewer redistributions in a file";
+         std::to_string(floor_div(INT64_MAX, 1000)) + " ns that are counted; " +
+         (ps == INT64_MAX ? "its tensor, or a mesh of it, is larger than any time is counted for"
+                          : "lower its count, or plan fewer redistributions in a file");
 }
 
 class Sums {

@@ -239,8 +239,11 @@ Status check_fail_on(const std::vector<std::string>& words) {
                 .value_or(-1) >= 0;
     if (percent || std::find(conditions.begin(), conditions.end(), word) != conditions.end())
       continue;
-    return bad_input("--fail-on: expected one of slower slower=N% numerics warnings any, not \"" +
-                     word + "\"" + suggestion(word, conditions));
+    const bool lacks_percent =
+        word.rfind("slower=", 0) == 0 && parse_int(std::string_view(word).substr(7)).has_value();
+    return bad_input(
+        "--fail-on: expected one of slower slower=N% numerics warnings any, not \"" + word + "\"" +
+        (lacks_percent ? "; did you mean " + word + "%?" : suggestion(word, conditions)));
   }
   return Done{};
 }
@@ -304,10 +307,20 @@ std::optional<std::string> answer_to(const std::vector<std::string>& words) {
   return std::nullopt;
 }
 
-// CLI11's messages as one line of ours.
+// CLI11's messages as one line of ours: "--output: At Most 1 required but received 2", and
+// "--output: 1 required PLAN missing".
 Error usage_error(const std::string& command, std::string message) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   while (!message.empty() && (message.back() == '.' || message.back() == ' ')) message.pop_back();
+  const std::string flag = message.substr(0, message.find(':'));
+  const std::string before = flag + ": 1 required ";
+  const std::string behind = " missing";
+  if (message.rfind(flag + ": At Most 1 required", 0) == 0) {
+    message = flag + " is given more than once; give it once";
+  } else if (message.rfind(before, 0) == 0 && message.ends_with(behind)) {
+    message = flag + " needs a value: " +
+              message.substr(before.size(), message.size() - before.size() - behind.size());
+  }
   return bad_input("meshplan " + command + ": " + message);
 }
 
@@ -322,8 +335,10 @@ Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
     std::vector<std::string> names;
     for (const CommandDescription& each : command_descriptions()) names.push_back(each.name);
     const std::string near = suggestion(words[0], names);
-    return bad_input("unknown command " + words[0] +
-                     (near.empty() ? "; meshplan --help lists the commands" : near));
+    const std::string help = words[0].starts_with('-')
+                                 ? "; flags come behind the command, and meshplan --help lists both"
+                                 : "; meshplan --help lists the commands";
+    return bad_input("unknown command " + words[0] + (near.empty() ? help : near));
   }
   to.words = words;
   to.command = command->name;

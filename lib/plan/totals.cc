@@ -41,19 +41,22 @@ std::vector<bool> run_by_bundles(const Plan& plan) {
   return bundled;
 }
 
+Totals totals_of_rounds(const PlannedBundle& bundle) {
+  Totals totals;
+  totals.collectives = bundle.totals.rounds;
+  totals.wire_bytes = bundle.totals.wire_bytes;
+  totals.peak_bytes = bundle.totals.peak_bytes;
+  totals.predicted_ps = bundle.totals.predicted_ps;
+  totals.lower_bound_bytes = bundle.totals.lower_bound_bytes;
+  totals.lower_bound_ps = bundle.totals.lower_bound_ps;
+  return totals;
+}
+
 Totals totals_of_file(const Plan& plan) {
   if (plan.bundles.empty()) return total_of(plan.redistributions);
   Totals totals;
-  for (const PlannedBundle& bundle : plan.bundles) {
-    Totals one;
-    one.collectives = bundle.totals.rounds;
-    one.wire_bytes = bundle.totals.wire_bytes;
-    one.peak_bytes = bundle.totals.peak_bytes;
-    one.predicted_ps = bundle.totals.predicted_ps;
-    one.lower_bound_bytes = bundle.totals.lower_bound_bytes;
-    one.lower_bound_ps = bundle.totals.lower_bound_ps;
-    add_weighted(totals, one, bundle.request.count);
-  }
+  for (const PlannedBundle& bundle : plan.bundles)
+    add_weighted(totals, totals_of_rounds(bundle), bundle.request.count);
   const std::vector<bool> bundled = run_by_bundles(plan);
   for (size_t i = 0; i < bundled.size(); ++i) {
     const PlannedRedistribution& r = plan.redistributions[i];

@@ -272,8 +272,9 @@ Table summary_table(const Plan& plan, const ShowOptions& options) {
                    {"share", true, false, true},
                    {"trace", false, true}};
   if (!options.costs) table.columns.erase(table.columns.begin() + 5, table.columns.begin() + 8);
-  const auto row = [&](std::string name, std::string count, const Totals& totals,
-                       std::string trace) {
+  // What a bundle runs has no share of the time by itself.
+  const auto row = [&](std::string name, std::string count, const Totals& totals, std::string trace,
+                       bool bundled = false) {
     std::vector<std::string> cells = {
         std::move(name), std::move(count), with_commas(totals.collectives),
         human_bytes(totals.wire_bytes), human_bytes(totals.lower_bound_bytes)};
@@ -284,32 +285,44 @@ Table summary_table(const Plan& plan, const ShowOptions& options) {
           all > 0 ? static_cast<int64_t>(int128{totals.predicted_ps} * 1000 / all) : 0;
       cells.push_back(time_text(totals.predicted_ps));
       cells.push_back(time_text(totals.lower_bound_ps));
-      cells.push_back(std::to_string(share / 10) + "." + std::to_string(share % 10) + " %");
+      cells.push_back(bundled
+                          ? "in bundle"
+                          : std::to_string(share / 10) + "." + std::to_string(share % 10) + " %");
     }
     cells.push_back(std::move(trace));
     table.rows.push_back({std::move(cells), {}});
   };
+  const std::vector<bool> bundled = run_by_bundles(plan);
   const auto chosen = chosen_redistributions(plan, options);
   std::vector<bool> shown(plan.redistributions.size());
   for (const size_t index : chosen) {
     const PlannedRedistribution& r = plan.redistributions[index];
     shown[index] = true;
-    row(r.request.id, with_commas(r.request.count), weighted(r), r.trace);
+    row(r.request.id, with_commas(r.request.count), weighted(r), r.trace, bundled[index]);
   }
-  if (chosen.size() < plan.redistributions.size()) {
-    Totals others;
-    int64_t count = 0;
-    for (size_t i = 0; i < shown.size(); ++i) {
-      if (shown[i]) continue;
-      add_weighted(others, plan.redistributions[i].totals, plan.redistributions[i].request.count);
-      count = saturating_add(count, plan.redistributions[i].request.count);
-    }
-    row("Others (" + std::to_string(plan.redistributions.size() - chosen.size()) + ")",
-        with_commas(count), others, "");
-  }
+  // Members that are not shown are in the rows of their bundles.
+  Totals others;
+  int64_t others_count = 0;
+  int64_t left_out = 0;
   int64_t count = 0;
-  for (const PlannedRedistribution& r : plan.redistributions)
+  for (size_t i = 0; i < shown.size(); ++i) {
+    const PlannedRedistribution& r = plan.redistributions[i];
     count = saturating_add(count, r.request.count);
+    if (shown[i] || bundled[i]) continue;
+    add_weighted(others, r.totals, r.request.count);
+    others_count = saturating_add(others_count, r.request.count);
+    ++left_out;
+  }
+  if (left_out > 0)
+    row("Others (" + std::to_string(left_out) + ")", with_commas(others_count), others, "");
+  for (const PlannedBundle& bundle : plan.bundles) {
+    Totals totals;
+    add_weighted(totals, totals_of_rounds(bundle), bundle.request.count);
+    row("bundle " + bundle.request.id, with_commas(bundle.request.count), totals,
+        counted(bundle.totals.rounds, "round"));
+    // A file has what it must receive in its own totals alone.
+    if (bundle.totals.lower_bound_bytes == 0) table.rows.back().cells[4].clear();
+  }
   row("TOTAL", with_commas(count), plan.totals, "");
   return table;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "base/int_math.h"
 #include "base/text.h"
@@ -18,6 +19,16 @@ struct Line {
   std::string comment;
 };
 
+// Names that a function of ours may not have: Python's keywords, and what the file itself uses.
+bool is_reserved(const std::string& name) {
+  static constexpr std::string_view reserved =
+      " False None True and as assert async await break class continue def del elif else except "
+      "finally for from global if import in is lambda nonlocal not or pass raise return try while "
+      "with yield DTensor NotImplementedError Partial REDISTRIBUTIONS Replicate Shard _NormPartial "
+      "_StridedShard declare_flattened torch ";
+  return reserved.find(" " + name + " ") != std::string_view::npos;
+}
+
 // A Python identifier made of an id; distinct ids keep distinct names.
 std::string function_name(const std::string& id, std::set<std::string>& taken) {
   std::string base;
@@ -25,7 +36,8 @@ std::string function_name(const std::string& id, std::set<std::string>& taken) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     base += plain ? c : '_';
   }
-  if (base.empty() || (base.front() >= '0' && base.front() <= '9')) base = "r_" + base;
+  if (base.empty() || (base.front() >= '0' && base.front() <= '9') || is_reserved(base))
+    base = "r_" + base;
   std::string name = base;
   for (int64_t n = 2; !taken.insert(name).second; ++n) name = base + "_" + std::to_string(n);
   return name;
@@ -333,7 +345,7 @@ void append_function(std::string& out, const Plan& plan, const PlannedRedistribu
   }
   if (request.src_mesh != request.dst_mesh) {
     out +=
-        "    # from one mesh to another: PyTorch has no call for this; move the boxes with torch.distributed.checkpoint, or run the plan\n";
+        "    # from one mesh to another: PyTorch has no call for this; meshplan.follow(PLAN) makes it, and meshplan.reshard moves tensors by name\n";
     out += "    raise NotImplementedError(" + literal(request.id + ": between meshes") + ")\n";
     return;
   }
@@ -422,8 +434,7 @@ void append_flattens(std::string& out, const Plan& plan) {
 std::string render_torch(const Plan& plan) {
   std::string functions;
   std::string table;
-  std::set<std::string> taken = {"declare_flattened", "torch",     "DTensor", "REDISTRIBUTIONS",
-                                 "Partial",           "Replicate", "Shard"};
+  std::set<std::string> taken;
   for (const PlannedRedistribution& planned : plan.redistributions) {
     const std::string name = function_name(planned.request.id, taken);
     append_function(functions, plan, planned, name);

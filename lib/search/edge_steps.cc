@@ -38,8 +38,8 @@ std::string names_of(const std::vector<SubAxis>& sub_axes, const Mesh& mesh) {
 
 std::string reason(const PlanProblem& p, const Edge& edge, const Step& step) {
   if (edge.op == Op::exchange && edge.reduced != 0)
-    return "sends every contribution straight to the ranks that own the result, which sum it: no "
-           "collective reduces for less";
+    return "sends every contribution straight to the ranks that own the result, which reduce it "
+           "there";
   if (all_fetch(edge.fetchers)) return fetched_by_all_reason;
   if (laps_of(edge.fetchers) > 1)
     return "fetches what each host misses once over its slow links, each rank from two others at "

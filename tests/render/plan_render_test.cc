@@ -369,6 +369,39 @@ TEST_CASE("the summary's rows add up, whatever is folded into Others") {
   }
 }
 
+TEST_CASE("the summary has a row for each bundle, and its members no share of the time") {
+  Plan plan = hostile_plan(6);
+  PlannedBundle& bundle = plan.bundles.emplace_back();
+  bundle.request = {"sync", {1, 2, 4}, 3};
+  bundle.totals.rounds = 2;
+  bundle.totals.wire_bytes = 4'096;
+  bundle.totals.predicted_ps = 7'000'000;
+  plan.totals = totals_of_file(plan);
+  for (int64_t top : {0, 1, 4, 6}) {
+    ShowOptions options;
+    options.top = top;
+    const Table table = summary_table(plan, options);
+    int64_t collectives = 0;
+    int64_t members = 0;
+    for (size_t i = 0; i + 1 < table.rows.size(); ++i) {
+      const std::vector<std::string>& cells = table.rows[i].cells;
+      if (cells[7] == "in bundle") {
+        ++members;
+      } else {
+        collectives += std::stoll(cells[2]);
+      }
+    }
+    CHECK(members <= 3);
+    CHECK((members == 3 || top == 1 || top == 4));
+    const std::vector<std::string>& cells = table.rows[table.rows.size() - 2].cells;
+    CHECK(cells[0] == "bundle sync");
+    CHECK(cells[1] == "3");
+    CHECK(cells[2] == "6");
+    CHECK(cells[4].empty());
+    CHECK(std::to_string(collectives) == table.rows.back().cells[2]);
+  }
+}
+
 TEST_CASE("text is cut to a width by characters, not bytes") {
   CHECK(cut_to("abcdef", 6, true) == "abcdef");
   CHECK(cut_to("abcdef", 5, true) == "abcd\xe2\x80\xa6");

@@ -162,6 +162,17 @@ TEST_CASE("the advice's flattens come first, once") {
   CHECK(has(text, "    \"w/grad\": w_grad_2,\n"));
 }
 
+TEST_CASE("no function has the name of a keyword, or of what the file itself uses") {
+  for (const std::string name : {"class", "lambda", "None", "torch", "Shard", "declare_flattened", "NotImplementedError", "_NormPartial"}) {
+    CAPTURE(name);
+    Plan plan = plan_of({"S(0)R", {{Op::all_gather, "RR"}}});
+    plan.redistributions.front().request.id = name;
+    const std::string text = render_torch(plan);
+    CHECK(has(text, "def r_" + name + "(x, mesh):\n"));
+    CHECK(has(text, "    \"" + name + "\": r_" + name + ",\n"));
+  }
+}
+
 TEST_CASE("ids that are no identifiers and hold quotes stay inside their literals") {
   Plan plan = plan_of({"S(0)R", {{Op::all_gather, "RR"}}});
   plan.redistributions.front().request.id = "0\"\n\\";
