@@ -260,6 +260,52 @@ Table step_table(const Plan& plan, const ShowOptions& options) {
   return table;
 }
 
+namespace {
+
+// The rows of a summary.
+class SummaryRows {
+ public:
+  SummaryRows(const Plan& plan, const ShowOptions& options, Table& table)
+      : all_ps_(plan.totals.predicted_ps), costs_(options.costs), table_(table) {}
+
+  // What a bundle runs has no share of the time by itself.
+  void add(std::string name, int64_t count, const Totals& totals, std::string trace,
+           bool bundled = false) {
+    std::vector<std::string> cells = {
+        std::move(name), with_commas(count), with_commas(totals.collectives),
+        human_bytes(totals.wire_bytes), human_bytes(totals.lower_bound_bytes)};
+    if (costs_) {
+      cells.push_back(time_text(totals.predicted_ps));
+      cells.push_back(time_text(totals.lower_bound_ps));
+      cells.push_back(bundled ? "in bundle" : share_of(totals.predicted_ps));
+    }
+    cells.push_back(std::move(trace));
+    table_.rows.push_back({std::move(cells), {}});
+  }
+
+  void add(const PlannedBundle& bundle) {
+    Totals totals;
+    add_weighted(totals, totals_of_rounds(bundle), bundle.request.count);
+    add("bundle " + bundle.request.id, bundle.request.count, totals,
+        counted(bundle.totals.rounds, "round"));
+    // A file has what it must receive in its own totals alone.
+    if (bundle.totals.lower_bound_bytes == 0) table_.rows.back().cells[4].clear();
+  }
+
+ private:
+  // Tenths of a percent, in integers: the share of the whole.
+  [[nodiscard]] std::string share_of(int64_t ps) const {
+    const auto share = all_ps_ > 0 ? static_cast<int64_t>(int128{ps} * 1000 / all_ps_) : 0;
+    return std::to_string(share / 10) + "." + std::to_string(share % 10) + " %";
+  }
+
+  int64_t all_ps_;
+  bool costs_;
+  Table& table_;
+};
+
+}  // namespace
+
 Table summary_table(const Plan& plan, const ShowOptions& options) {
   Table table;
   table.columns = {{"redistribution"},
@@ -272,33 +318,13 @@ Table summary_table(const Plan& plan, const ShowOptions& options) {
                    {"share", true, false, true},
                    {"trace", false, true}};
   if (!options.costs) table.columns.erase(table.columns.begin() + 5, table.columns.begin() + 8);
-  // What a bundle runs has no share of the time by itself.
-  const auto row = [&](std::string name, std::string count, const Totals& totals, std::string trace,
-                       bool bundled = false) {
-    std::vector<std::string> cells = {
-        std::move(name), std::move(count), with_commas(totals.collectives),
-        human_bytes(totals.wire_bytes), human_bytes(totals.lower_bound_bytes)};
-    if (options.costs) {
-      const int64_t all = plan.totals.predicted_ps;
-      // Tenths of a percent, in integers: the share of the whole.
-      const auto share =
-          all > 0 ? static_cast<int64_t>(int128{totals.predicted_ps} * 1000 / all) : 0;
-      cells.push_back(time_text(totals.predicted_ps));
-      cells.push_back(time_text(totals.lower_bound_ps));
-      cells.push_back(bundled
-                          ? "in bundle"
-                          : std::to_string(share / 10) + "." + std::to_string(share % 10) + " %");
-    }
-    cells.push_back(std::move(trace));
-    table.rows.push_back({std::move(cells), {}});
-  };
+  SummaryRows rows(plan, options, table);
   const std::vector<bool> bundled = run_by_bundles(plan);
-  const auto chosen = chosen_redistributions(plan, options);
   std::vector<bool> shown(plan.redistributions.size());
-  for (const size_t index : chosen) {
+  for (const size_t index : chosen_redistributions(plan, options)) {
     const PlannedRedistribution& r = plan.redistributions[index];
     shown[index] = true;
-    row(r.request.id, with_commas(r.request.count), weighted(r), r.trace, bundled[index]);
+    rows.add(r.request.id, r.request.count, weighted(r), r.trace, bundled[index]);
   }
   // Members that are not shown are in the rows of their bundles.
   Totals others;
@@ -313,17 +339,9 @@ Table summary_table(const Plan& plan, const ShowOptions& options) {
     others_count = saturating_add(others_count, r.request.count);
     ++left_out;
   }
-  if (left_out > 0)
-    row("Others (" + std::to_string(left_out) + ")", with_commas(others_count), others, "");
-  for (const PlannedBundle& bundle : plan.bundles) {
-    Totals totals;
-    add_weighted(totals, totals_of_rounds(bundle), bundle.request.count);
-    row("bundle " + bundle.request.id, with_commas(bundle.request.count), totals,
-        counted(bundle.totals.rounds, "round"));
-    // A file has what it must receive in its own totals alone.
-    if (bundle.totals.lower_bound_bytes == 0) table.rows.back().cells[4].clear();
-  }
-  row("TOTAL", with_commas(count), plan.totals, "");
+  if (left_out > 0) rows.add("Others (" + std::to_string(left_out) + ")", others_count, others, "");
+  for (const PlannedBundle& bundle : plan.bundles) rows.add(bundle);
+  rows.add("TOTAL", count, plan.totals, "");
   return table;
 }
 

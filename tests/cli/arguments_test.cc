@@ -53,6 +53,22 @@ TEST_CASE("an empty name, as of a variable that was never set, is told as one") 
   }
 }
 
+TEST_CASE("a flag that is given twice, or without its value, is told so in words of ours") {
+  const auto message = [](const std::vector<std::string>& words) {
+    const auto parsed = parse_arguments(words);
+    REQUIRE_FALSE(parsed.ok());
+    return parsed.error().message;
+  };
+  CHECK(message({"plan", "s.json", "-o", "a", "-o", "b"}) == "meshplan plan: --output is given more than once; give it once");
+  CHECK(message({"plan", "s.json", "--planner", "greedy", "--planner", "graph"}) ==
+        "meshplan plan: --planner is given more than once; give it once");
+  CHECK(message({"plan", "s.json", "--topology"}) == "meshplan plan: --topology needs a value: NAME|FILE");
+  CHECK(message({"plan", "s.json", "--color"}) == "meshplan plan: --color needs a value: auto|always|never");
+  CHECK(message({"--color", "never", "plan", "s.json"}) ==
+        "unknown command --color; flags come behind the command, and meshplan --help lists both");
+  CHECK(message({"diff", "a", "b", "--fail-on", "slower=5"}).ends_with("not \"slower=5\"; did you mean slower=5%?"));
+}
+
 TEST_CASE("a number that is out of range is told the end that it is beyond") {
   const auto message = [](const std::string& number) {
     const auto parsed = parse_arguments({"run", "p.json", "--seed", number});
