@@ -240,7 +240,7 @@ Status check_fail_on(const std::vector<std::string>& words) {
     if (percent || std::find(conditions.begin(), conditions.end(), word) != conditions.end())
       continue;
     const bool lacks_percent =
-        word.rfind("slower=", 0) == 0 && parse_int(std::string_view(word).substr(7)).has_value();
+        word.starts_with("slower=") && parse_int(std::string_view(word).substr(7)).has_value();
     return bad_input(
         "--fail-on: expected one of slower slower=N% numerics warnings any, not \"" + word + "\"" +
         (lacks_percent ? "; did you mean " + word + "%?" : suggestion(word, conditions)));
@@ -315,9 +315,9 @@ Error usage_error(const std::string& command, std::string message) {
   const std::string flag = message.substr(0, message.find(':'));
   const std::string before = flag + ": 1 required ";
   const std::string behind = " missing";
-  if (message.rfind(flag + ": At Most 1 required", 0) == 0) {
+  if (message.starts_with(flag + ": At Most 1 required")) {
     message = flag + " is given more than once; give it once";
-  } else if (message.rfind(before, 0) == 0 && message.ends_with(behind)) {
+  } else if (message.starts_with(before) && message.ends_with(behind)) {
     message = flag + " needs a value: " +
               message.substr(before.size(), message.size() - before.size() - behind.size());
   }

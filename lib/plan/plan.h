@@ -262,8 +262,8 @@ struct Plan {
 // What a redistribution costs as often as it happens, and the sum over several.
 [[nodiscard]] Totals weighted(const PlannedRedistribution& redistribution);
 [[nodiscard]] Totals total_of(const std::vector<PlannedRedistribution>& redistributions);
-// Of a bundle once: its rounds count as collectives.
-[[nodiscard]] Totals totals_of_rounds(const PlannedBundle& bundle);
+// The same of a bundle, whose rounds count as collectives.
+[[nodiscard]] Totals weighted(const PlannedBundle& bundle);
 // The same over a file: in place of a bundle's members its rounds count as collectives, and its
 // bytes, peak, time and bounds; of a plan that was read not what its bundles must receive.
 [[nodiscard]] Totals totals_of_file(const Plan& plan);

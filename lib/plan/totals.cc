@@ -26,6 +26,19 @@ Totals weighted(const PlannedRedistribution& redistribution) {
   return totals;
 }
 
+Totals weighted(const PlannedBundle& bundle) {
+  Totals once;
+  once.collectives = bundle.totals.rounds;
+  once.wire_bytes = bundle.totals.wire_bytes;
+  once.peak_bytes = bundle.totals.peak_bytes;
+  once.predicted_ps = bundle.totals.predicted_ps;
+  once.lower_bound_bytes = bundle.totals.lower_bound_bytes;
+  once.lower_bound_ps = bundle.totals.lower_bound_ps;
+  Totals totals;
+  add_weighted(totals, once, bundle.request.count);
+  return totals;
+}
+
 Totals total_of(const std::vector<PlannedRedistribution>& redistributions) {
   Totals totals;
   for (const PlannedRedistribution& r : redistributions)
@@ -41,22 +54,10 @@ std::vector<bool> run_by_bundles(const Plan& plan) {
   return bundled;
 }
 
-Totals totals_of_rounds(const PlannedBundle& bundle) {
-  Totals totals;
-  totals.collectives = bundle.totals.rounds;
-  totals.wire_bytes = bundle.totals.wire_bytes;
-  totals.peak_bytes = bundle.totals.peak_bytes;
-  totals.predicted_ps = bundle.totals.predicted_ps;
-  totals.lower_bound_bytes = bundle.totals.lower_bound_bytes;
-  totals.lower_bound_ps = bundle.totals.lower_bound_ps;
-  return totals;
-}
-
 Totals totals_of_file(const Plan& plan) {
   if (plan.bundles.empty()) return total_of(plan.redistributions);
   Totals totals;
-  for (const PlannedBundle& bundle : plan.bundles)
-    add_weighted(totals, totals_of_rounds(bundle), bundle.request.count);
+  for (const PlannedBundle& bundle : plan.bundles) add_weighted(totals, weighted(bundle), 1);
   const std::vector<bool> bundled = run_by_bundles(plan);
   for (size_t i = 0; i < bundled.size(); ++i) {
     const PlannedRedistribution& r = plan.redistributions[i];

@@ -284,9 +284,7 @@ class SummaryRows {
   }
 
   void add(const PlannedBundle& bundle) {
-    Totals totals;
-    add_weighted(totals, totals_of_rounds(bundle), bundle.request.count);
-    add("bundle " + bundle.request.id, bundle.request.count, totals,
+    add("bundle " + bundle.request.id, bundle.request.count, weighted(bundle),
         counted(bundle.totals.rounds, "round"));
     // A file has what it must receive in its own totals alone.
     if (bundle.totals.lower_bound_bytes == 0) table_.rows.back().cells[4].clear();

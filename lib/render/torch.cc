@@ -345,7 +345,8 @@ void append_function(std::string& out, const Plan& plan, const PlannedRedistribu
   }
   if (request.src_mesh != request.dst_mesh) {
     out +=
-        "    # from one mesh to another: PyTorch has no call for this; meshplan.follow(PLAN) makes it, and meshplan.reshard moves tensors by name\n";
+        "    # from one mesh to another: PyTorch has no call for this; meshplan.follow(PLAN) makes "
+        "it, and meshplan.reshard moves tensors by name\n";
     out += "    raise NotImplementedError(" + literal(request.id + ": between meshes") + ")\n";
     return;
   }

@@ -21,9 +21,9 @@ class Lister {
         visits_(visits),
         out_(out),
         frozen_(frozen_sub_axes(p_)),
+        movable_(static_cast<uint16_t>(p_.all & ~q.pending & ~q.made & ~frozen_)),
         source_elements_(box_elements(p_, p_.source)),
-        target_elements_(box_elements(p_, p_.target)),
-        movable_(static_cast<uint16_t>(p_.all & ~q.pending & ~q.made & ~frozen_)) {}
+        target_elements_(box_elements(p_, p_.target)) {}
 
   bool run() {
     SearchState base = like(p_.target);
@@ -214,9 +214,9 @@ class Lister {
   int64_t& visits_;
   AimList& out_;
   uint16_t frozen_;
+  uint16_t movable_;
   int64_t source_elements_;  // of the largest box
   int64_t target_elements_;
-  uint16_t movable_;
   bool bounds_parts_ = true;  // whether states are bounded while they grow
 };
 

@@ -45,6 +45,12 @@ struct Between {
   int64_t enough_ps = INT64_MAX;
 };
 
+// What a rank takes at least to receive so much, over links of whatever levels.
+int64_t receiving_ps(const PlanProblem& p, const LeastTimes::Asked& asked, int64_t bytes) {
+  const uint32_t every_level = (1U << p.topology->levels.size()) - 1;
+  return p.times.ps(asked, bytes, 1, every_level);
+}
+
 Bounds bound_lined_up(const PlanProblem& p, DigitChange& change, uint16_t joined, bool within_moves,
                       bool several) {
   DigitMask made = 0;
@@ -96,8 +102,7 @@ Bounds bound_of(const PlanProblem& p, const SearchState& from, const SearchState
     LeastTimes::Asked asked;
     asked.ranks = met;
     asked.several = asks.several;
-    const uint32_t every_level = (1U << p.topology->levels.size()) - 1;
-    b.ps = std::max(b.ps, p.times.ps(asked, bytes, 1, every_level));
+    b.ps = std::max(b.ps, receiving_ps(p, asked, bytes));
   }
   if (joined == 0 && p.units_tell && b.ps <= asks.enough_ps)
     b.ps = std::max(b.ps, unit_bound_ps(p, from, to, at(), {met, asks.several}, asks.enough_ps));
@@ -121,9 +126,7 @@ int64_t larger_box_ps(const PlanProblem& p, const SearchState& from, const Searc
   const bool reduces = (from.pending & ~to.pending) != 0;
   const int64_t missing = to_elements - (reduces ? 0 : from_elements);
   if (missing <= 0) return 0;
-  const int64_t bytes = saturating_mul(missing, wire_element(p, from, to));
-  const uint32_t every_level = (1U << p.topology->levels.size()) - 1;
-  return p.times.ps({2, 0, false, false}, bytes, 1, every_level);
+  return receiving_ps(p, {}, saturating_mul(missing, wire_element(p, from, to)));
 }
 
 int64_t several_between_ps(const PlanProblem& p, const SearchState& from, const SearchState& to) {

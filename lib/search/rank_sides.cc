@@ -113,7 +113,7 @@ void RankSides::add_part(std::span<const int32_t> coordinates) {
     coordinates_[a].resize(before + more);
     for (size_t r = 0; r < more; ++r) coordinates_[a][before + r] = coordinates[r * sub_axes_ + a];
   }
-  ends_.push_back(ranks() + more);
+  ends_.push_back(before + more);
   most_known_ = most_sides / std::max<size_t>(1, ranks());
 }
 

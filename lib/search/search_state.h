@@ -339,7 +339,8 @@ struct SubAxisRun {
                                    const SearchState& to, bool growing = false,
                                    int64_t enough_ps = INT64_MAX);
 // The part of it that boxes of so many elements tell, the largest before and after: rank 0 has
-// both, and misses what the second is larger by. Told in a fraction of the time.
+// both, and misses what the second is larger by. 0 where sums may join others. Told in a fraction
+// of the time.
 [[nodiscard]] int64_t larger_box_ps(const PlanProblem& p, const SearchState& from,
                                     const SearchState& to, int64_t from_elements,
                                     int64_t to_elements);

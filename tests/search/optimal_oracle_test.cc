@@ -29,7 +29,7 @@ struct Less {
 int64_t least_exchange_ps(const PlanProblem& p) {
   int64_t least_ns = INT64_MAX;
   for (const TopologyLevel& level : p.topology->levels) least_ns = std::min(least_ns, level.latency_ns);
-  return p.even && p.topology->tables.empty() ? least_ns * 1000 : 0;
+  return p.even && p.by_boxes && !p.may_move_nothing ? least_ns * 1000 : 0;
 }
 
 // Least cost from the source to every state, every move tried but those to a state that was reached for no more than a move there takes at least.
