@@ -12,6 +12,9 @@ namespace {
 
 // More buckets than this pipeline nothing better.
 constexpr int64_t most_buckets = 4096;
+// Pairs of ranks that are looked at, and ranks in waves: seconds. Beyond it no other choice of ways
+// is tried.
+constexpr int64_t most_looked_at = 100'000'000;
 // Rounds of collectives: a plan of more could not be read.
 constexpr int64_t most_launches = 100'000;
 // A schedule whose last two tries so many times say that no number of buckets fits is given up.
@@ -148,11 +151,13 @@ Error needs_staging(const BundleRequest& bundle, int64_t bytes) {
 }
 
 Status BundleSchedules::consider(const WayQuestion& question, const std::vector<size_t>& chosen) {
+  if (!considered_.insert(chosen).second) return Done{};
   for (size_t k = 0; k < kinds_.size(); ++k) list_way(question, kinds_[k].ways[chosen[k]]);
   auto first = first_that_fits(chosen);
   if (!first) return first.error();
   RoundLimits limits = first->limits;
   keep(chosen, first->figures);
+  if (has_looked_enough()) return Done{};
   const std::vector<BundleRound>& rounds = first->figures.rounds;
   const bool overlaps = std::any_of(rounds.begin(), rounds.end(),
                                     [](const BundleRound& round) { return round.stream > 0; });
@@ -172,7 +177,7 @@ Status BundleSchedules::consider(const WayQuestion& question, const std::vector<
   const int64_t fewest = limits.buckets;
   if (fewest > 1 && last_ps > close_ps_) {
     limits.buckets = std::min(most_buckets, evenly(fewest, kinds_[heaviest].tensors));
-    if (!gains()) limits.buckets = fewest;
+    if (limits.buckets > fewest && !gains()) limits.buckets = fewest;
   }
   while (overlaps && limits.buckets < most_buckets && last_ps > close_ps_) {
     limits.buckets *= 2;
@@ -342,7 +347,8 @@ Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vecto
     }
     tries.add(limits.buckets, figures.totals.staging_bytes);
     const bool has_most = limits.buckets >= most_buckets && limits.tensors_a_round == 1;
-    const bool is_stuck = has_most || tries.hopeless() >= most_hopeless_tries;
+    const bool hopeless = is_hopeless(chosen, limits, figures);
+    const bool is_stuck = has_most || hopeless || tries.hopeless() >= most_hopeless_tries;
     const int64_t between = fits_staging(figures) ? 0 : most_shared(chosen, limits);
     if (is_stuck && between > 0 && is_far()) {
       limits.most_between = between - 1;
@@ -350,7 +356,7 @@ Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vecto
       tries = StagingTries(bundle_.max_staging_bytes);
       continue;
     }
-    if (has_most || (is_stuck && found_)) return does_not_fit(figures).error();
+    if (has_most || hopeless || (is_stuck && found_)) return does_not_fit(figures).error();
     // Where every bucket has one tensor of a kind at most, or no more buckets are made, rounds have
     // fewer kinds.
     if (limits.buckets >= std::min(most_tensors, most_buckets)) {
@@ -360,6 +366,20 @@ Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vecto
     const int64_t twice = saturating_mul(limits.buckets, 2);
     limits.buckets = std::min(most_buckets, fits_staging(figures) ? twice : tries.next());
   }
+}
+
+// Buckets share what a rank sends and receives in a step, so one of them has its part or more: if
+// that is too much in as many as there may be, nothing fits. What is looked at first is counted to
+// the end all the same, to say what is enough.
+bool BundleSchedules::is_hopeless(const std::vector<size_t>& chosen, const RoundLimits& limits,
+                                  const BundleFigures& figures) const {
+  if (limits.buckets > 1 || fits_staging(figures) || !least_ || !has_looked_enough()) return false;
+  const bool in_fewer = most_behind(kinds_, chosen) > 0;  // kinds to a round
+  const int64_t parts = saturating_mul(most_buckets, in_fewer ? std::ssize(kinds_) : 1);
+  return std::any_of(figures.rounds.begin(), figures.rounds.end(), [&](const BundleRound& round) {
+    return round.op == Op::exchange &&
+           ceil_div(round.staging_bytes, parts) > bundle_.max_staging_bytes;
+  });
 }
 
 BundleFigures BundleSchedules::count(const std::vector<size_t>& chosen, const RoundLimits& limits) {
@@ -383,6 +403,8 @@ int64_t BundleSchedules::most_shared(const std::vector<size_t>& chosen,
   }
   return most;
 }
+
+bool BundleSchedules::has_looked_enough() const { return counter_.looked_at() >= most_looked_at; }
 
 bool BundleSchedules::is_far() const {
   if (!found_) return true;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "planner/bundle_figures.h"
@@ -25,10 +26,13 @@ class BundleSchedules {
                   int64_t close_ps)
       : bundle_(bundle), kinds_(kinds), counter_(counter), close_ps_(close_ps) {}
 
-  // Fails where no number of buckets fits the limits.
+  // Fails where no number of buckets fits the limits. A choice that was considered before is not
+  // counted again.
   Status consider(const WayQuestion& question, const std::vector<size_t>& chosen);
 
   [[nodiscard]] bool found() const { return found_; }
+  // So that what was found is to be taken.
+  [[nodiscard]] bool has_looked_enough() const;
   // Of what was counted and keeps to the messages, bytes; nullopt: nothing does.
   [[nodiscard]] std::optional<int64_t> least_staging() const;
   // Finds what has that, where nothing was found and so many bytes are enough for it.
@@ -52,6 +56,8 @@ class BundleSchedules {
   [[nodiscard]] int64_t more_buckets(int64_t buckets, int64_t staging) const;
   Result<Tried> first_that_fits(const std::vector<size_t>& chosen);
   BundleFigures count(const std::vector<size_t>& chosen, const RoundLimits& limits);
+  [[nodiscard]] bool is_hopeless(const std::vector<size_t>& chosen, const RoundLimits& limits,
+                                 const BundleFigures& figures) const;
   [[nodiscard]] int64_t most_shared(const std::vector<size_t>& chosen,
                                     const RoundLimits& limits) const;
   [[nodiscard]] bool is_lone() const;  // one tensor by itself
@@ -67,6 +73,7 @@ class BundleSchedules {
   std::vector<Kind>& kinds_;
   FigureCounter& counter_;
   int64_t close_ps_;
+  std::set<std::vector<size_t>> considered_;
   std::optional<BundleFigures> least_;  // of staging
   std::vector<size_t> least_chosen_;
   bool found_ = false;

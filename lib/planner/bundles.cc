@@ -78,6 +78,7 @@ class BundlePlanner {
   }
   // Of the rounds that were tried and keep to the messages, bytes; nullopt: none do.
   [[nodiscard]] std::optional<int64_t> least_staging() const { return least_staging_; }
+  [[nodiscard]] int64_t looked_at() const { return counter_.looked_at(); }
 
  private:
   [[nodiscard]] const PlannedRedistribution& alone(const Kind& kind) const {
@@ -302,12 +303,15 @@ class BundlePlanner {
     }
     Status last = Done{};
     for (const auto& chosen : choices) {
-      if (schedules.found() && is_close(schedules.figures().totals.predicted_ps)) break;
+      if (schedules.found() &&
+          (is_close(schedules.figures().totals.predicted_ps) || schedules.has_looked_enough()))
+        break;
       if (schedules.found() && times_.least_ps(chosen) >= schedules.figures().totals.predicted_ps)
         continue;
       last = schedules.consider({&plan_, &ranks_, &levels_}, chosen);
     }
-    if (schedules.is_far()) consider_one_phase(schedules, {least, least_of_kinds});
+    const bool is_settled = schedules.found() && schedules.has_looked_enough();
+    if (schedules.is_far() && !is_settled) consider_one_phase(schedules, {least, least_of_kinds});
     if (schedules.found() && schedules.is_far() && kinds_.size() * counter_.ranks() <= most_sides)
       consider_families(schedules, least, choices);
     if (schedules.found()) improve(schedules);
@@ -322,7 +326,8 @@ class BundlePlanner {
     for (size_t k = 0; unchanged < kinds_.size(); k = (k + 1) % kinds_.size()) {
       const size_t before = schedules.chosen()[k];
       for (size_t way = 0; way < kinds_[k].ways.size(); ++way) {
-        if (!schedules.is_far() || counter_.looked_at() >= enough) return;
+        if (!schedules.is_far() || counter_.looked_at() >= enough || schedules.has_looked_enough())
+          return;
         std::vector<size_t> chosen = schedules.chosen();
         if (chosen[k] == way) continue;
         chosen[k] = way;
@@ -364,7 +369,7 @@ class BundlePlanner {
     const int64_t least_ps = times_.about_ps(others);
     const int64_t hardly_more_ps = saturating_add(least_ps, floor_div(least_ps, hardly_more_part));
     for (const Family& family : families()) {
-      if (!schedules.is_far()) return;
+      if (!schedules.is_far() || schedules.has_looked_enough()) return;
       const std::vector<size_t> chosen = by_family(family, others);
       const int64_t best_ps = schedules.figures().totals.predicted_ps;
       if (times_.about_ps(chosen) >= std::min(best_ps, hardly_more_ps)) continue;
@@ -394,7 +399,7 @@ TriedBundle try_bundle(Plan& plan, const BundleRequest& asked, PlanGroups& group
   bundle.max_staging_bytes = staging;
   BundlePlanner planner(plan, bundle, groups);
   auto planned = planner.answer(asked);
-  return {std::move(planned), planner.least_staging()};
+  return {std::move(planned), planner.least_staging(), planner.looked_at()};
 }
 
 }  // namespace meshplan

@@ -7,7 +7,8 @@
 //     3. choice    ways whose bytes together load the busiest rank least, as if all overlapped
 //     4. rounds    as few as staging and messages allow; more where steps overlap and that pays
 //     5. the best  of the chosen ways, all at once, and every kind's plan for itself; where that is
-//                  far from the bound kind by kind by any way whose schedule takes less
+//                  far from the bound kind by kind by any way whose schedule takes less; no other
+//                  choice is tried once counting has taken seconds
 #pragma once
 
 #include <optional>
@@ -22,6 +23,7 @@ struct TriedBundle {
   Result<PlannedBundle> planned;
   // Of the rounds that were tried and keep to the messages, bytes; nullopt: none do.
   std::optional<int64_t> least_staging;
+  int64_t looked_at = 0;  // pairs of ranks of parts of rounds, and ranks in rounds
 };
 // By the rounds that are tried where `staging` bytes are allowed, and where none of them fit by
 // those that need least, if that is no more than is asked for. Members of what is planned become

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 
+#include "planner/bundles.h"
 #include "planner/small_bundle.h"
 
 namespace meshplan {
@@ -83,6 +84,30 @@ TEST_CASE("staging that no bucket of more like tensors than there are buckets ke
   CHECK(
       outcome.failures[0].error.message ==
       "bundle 'all' has no rounds within max_staging_bytes 1000000 of those that were tried: some take 4471500 bytes of staging per rank; raise it to that");
+}
+
+TEST_CASE("far too little staging is planned for, or refused, by so many pairs of ranks") {
+  // README's synchronization, whose buckets have 720 KB on a rank where there are as many as there may be.
+  MeshTable table = two_roots({{"fsdp", 64}, {"tp", 8}}, {{"dp", 8}, {"tp", 8}}, 512);
+  const std::vector<Request> requests{request_of(table, "embed", {128256, 8192}, "S(0)[0]S(0)[1]", "RS(0)", 1),
+                                      request_of(table, "wq", {8192, 8192}, "S(0)[0]S(0)[1]", "RS(0)", 80),
+                                      request_of(table, "wo", {8192, 8192}, "S(0)S(1)", "RS(1)", 80),
+                                      request_of(table, "norm", {8192}, "S(0)R", "RR", 160)};
+  const Plan apart = planned(table, *topology_preset("h100"), requests, {});
+  const auto tried = [&](int64_t staging) {
+    Plan plan = apart;
+    PlanGroups groups(table);
+    return try_bundle(plan, {"sync", {0, 1, 2, 3}, 1, staging, 1024}, groups, staging);
+  };
+  // 1.7 billion pairs were looked at for a tenth of a percent less.
+  const TriedBundle fits = tried(1'041'024);
+  REQUIRE(fits.planned.ok());
+  CHECK(fits.planned->totals.staging_bytes <= 1'041'024);
+  CHECK(fits.looked_at < 200'000'000);
+  // Here the second choice is counted to the end, no other is.
+  const TriedBundle refused = tried(1000);
+  CHECK(!refused.planned.ok());
+  CHECK(refused.looked_at < 200'000'000);
 }
 
 }  // namespace meshplan
