@@ -185,6 +185,20 @@ std::vector<CodeEntry> advice_codes() {
            h100, "[8, 1536, 1024]", R"~(["S(0)", "P(sum)", "P(sum)"])~",
            R"~(["S(0)", "S(1)", "S(1)"])~"),
        audit},
+      {"A0410", "limit_costs", "the memory limit makes the plan dearer",
+       "Without max_memory_bytes nothing on the way is larger on a rank than the larger of source "
+       "and target. Of large tensors that is what they have room for. Of small ones gathering more "
+       "than is needed and slicing it may be far sooner, and its peak is next to nothing. The "
+       "finding gives the peak and the time of the best plan that may take more, given only where "
+       "the saving is more than the model's own error. --max-memory (max_memory_bytes) of that "
+       "peak allows it; it is the limit of all redistributions of the file, so those that need "
+       "more want more, or a file of their own.",
+       planned(R"~("dims": [{"name": "dp", "size": 6}, {"name": "tp", "size": 16}])~", h100,
+               "[8192]", R"~(["R", "S(0)"])~", R"~(["S(0)", "S(0)"])~"),
+       planned(R"~("dims": [{"name": "dp", "size": 6}, {"name": "tp", "size": 16}])~",
+               std::string(h100) + "  \"options\": {\"max_memory_bytes\": 65536},\n", "[8192]",
+               R"~(["R", "S(0)"])~", R"~(["S(0)", "S(0)"])~"),
+       audit},
   };
 }
 

@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "planner/flatten_sets.h"
+#include "planner/limit_costs.h"
 #include "planner/priced_steps.h"
 #include "planner/split_dims.h"
+#include "planner/without_limit.h"
 #include "search/optimal.h"
 #include "torch_rules/audit.h"
 
@@ -24,6 +26,7 @@ class PlanAudit {
   std::vector<AuditFinding> run() {
     std::vector<AuditFinding> findings = of_torch();
     if (auto saves = of_splits()) findings.push_back(*std::move(saves));
+    if (auto costs = of_limit()) findings.push_back(*std::move(costs));
     return findings;
   }
 
@@ -93,6 +96,17 @@ class PlanAudit {
     auto on_whole = best_steps({&meshes_, &topology_, &request_, &options_}, every_set);
     if (!on_whole) return std::nullopt;
     return split_saves(meshes_, topology_, priced(*std::move(on_whole)), split);
+  }
+
+  // Of native plans within a limit, the default one too.
+  std::optional<AuditFinding> of_limit() {
+    if (options_.planner != PlannerKind::optimal || options_.max_memory_bytes < 0 ||
+        request_.src_mesh != request_.dst_mesh)
+      return std::nullopt;
+    const PlanOptions freely = without_limit(*q_.searched.options);
+    auto found = best_steps({q_.searched.meshes, &topology_, &request_, &freely}, {});
+    if (!found) return std::nullopt;
+    return limit_costs(meshes_, topology_, *q_.planned, priced(*std::move(found)));
   }
 
   Result<StepList> best_steps(const PlanQuestion& question, const WhatIf& what_if) {

@@ -1,5 +1,6 @@
 // The audit of one planned redistribution: what PyTorch would do wrong or badly (torch_rules/
-// audit.h), beside the best plan there is, and what parts of mesh dims would save (split_dims.h).
+// audit.h), beside the best plan there is, what parts of mesh dims would save (split_dims.h) and
+// what the memory limit costs (limit_costs.h).
 #pragma once
 
 #include <optional>

@@ -423,6 +423,10 @@ std::vector<std::string> audit_lines(const Plan& plan, const ShowOptions& option
         options.costs ? "would save " + human_ns(ns_of_ps(split.ps)) : "would save time";
     lines.push_back("split mesh dims " + saves + found_text("A0409", split));
   }
+  if (const Found limit = found_in(plan, "A0410"); limit.redistributions > 0) {
+    const std::string costs = options.costs ? human_ns(ns_of_ps(limit.ps)) : "time";
+    lines.push_back("the memory limit costs " + costs + found_text("A0410", limit));
+  }
   return lines;
 }
 

@@ -124,7 +124,7 @@ struct KnownFinding {
   std::string_view kind;
   bool of_a_step;  // else of the whole
 };
-constexpr std::array<KnownFinding, 9> known_findings = {{
+constexpr std::array<KnownFinding, 10> known_findings = {{
     {"A0401", "merged_uneven_gather", true},
     {"A0402", "rank_dependent_merge", true},
     {"A0403", "not_executable", false},
@@ -134,6 +134,7 @@ constexpr std::array<KnownFinding, 9> known_findings = {{
     {"A0407", "merged_costs_more", true},
     {"A0408", "torch_moves_more", false},
     {"A0409", "split_saves", false},
+    {"A0410", "limit_costs", false},
 }};
 
 // A message that lacks one of these texts, in this order.
@@ -187,6 +188,7 @@ class FindingCheck {
       return std::nullopt;
     }
     if (found.code == "A0409") return std::nullopt;
+    if (found.code == "A0410") return check_own(found);
     int64_t wire_bytes = found.wire_bytes;
     int64_t is_ns = ns;
     if (own_) {
@@ -201,6 +203,16 @@ class FindingCheck {
       return numbers("wire_bytes", found.wire_bytes, where, wire_bytes);
     if (ns != is_ns && ns != 0) return numbers("predicted_ns", ns, where, is_ns);
     torch_ = &found;
+    return std::nullopt;
+  }
+
+  // The plan itself, which kept to a limit.
+  [[nodiscard]] Problem check_own(const AuditFinding& found) const {
+    if (found.wire_bytes != r_.totals.wire_bytes)
+      return numbers("wire_bytes", found.wire_bytes, "the plan has", r_.totals.wire_bytes);
+    if (ns_of_ps(found.predicted_ps) != ns_of_ps(r_.totals.predicted_ps))
+      return numbers("predicted_ns", ns_of_ps(found.predicted_ps), "the plan has",
+                     ns_of_ps(r_.totals.predicted_ps));
     return std::nullopt;
   }
 
@@ -231,10 +243,10 @@ class FindingCheck {
     if (found.better_wire_bytes < totals.lower_bound_bytes)
       return numbers("better_wire_bytes", found.better_wire_bytes, "no plan receives less than",
                      totals.lower_bound_bytes);
-    // What is planned natively on the same groups is as good, less its gap. A time of 0 is not
-    // known.
-    const bool same_groups = r_.planner == PlannerKind::optimal && found.code != "A0409";
-    const int64_t least = same_groups ? least_ns_of(r_) : ns_of_ps(totals.lower_bound_ps);
+    // What is planned natively on the same groups within the same limit is as good, less its gap. A
+    // time of 0 is not known.
+    const bool same_question = r_.planner == PlannerKind::optimal && found.code < "A0409";
+    const int64_t least = same_question ? least_ns_of(r_) : ns_of_ps(totals.lower_bound_ps);
     if (ns < least && ns != 0)
       return numbers("better_predicted_ns", ns, "such a plan takes at least", least);
     return std::nullopt;
@@ -254,6 +266,11 @@ class FindingCheck {
     if (found.code == "A0409" && found.predicted_ps != 0) {
       return check_says(found.message, {human_ns(ns_of_ps(found.better_predicted_ps)),
                                         human_ns(ns_of_ps(found.predicted_ps))});
+    }
+    if (found.code == "A0410") {
+      return check_says(found.message, {human_ns(ns_of_ps(found.better_predicted_ps)),
+                                        human_ns(ns_of_ps(found.predicted_ps)),
+                                        human_bytes(r_.totals.peak_bytes)});
     }
     if (found.code == "A0404")
       return check_says(found.message, {std::to_string(found.wire_bytes) + " bytes a rank"});

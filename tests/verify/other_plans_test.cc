@@ -182,12 +182,12 @@ std::vector<OtherLie> finding_lies() {
       finding_lie("figures of the plan itself",
                   [](json& f, const json& r) {
                     f["wire_bytes"] = f["wire_bytes"].get<int64_t>() + 1;
-                    return r["rules"] == "dtensor";
+                    return r["rules"] == "dtensor" || f["code"] == "A0410";
                   }),
       finding_lie("times of the plan itself",
                   [](json& f, const json& r) {
                     f["predicted_ns"] = f["predicted_ns"].get<int64_t>() + 1;
-                    return r["rules"] == "dtensor";
+                    return r["rules"] == "dtensor" || f["code"] == "A0410";
                   }),
       finding_lie("figures that another finding has otherwise",
                   [](json& f, const json& r) {
@@ -201,13 +201,14 @@ std::vector<OtherLie> finding_lies() {
                   }),
       finding_lie("times that its message has otherwise",
                   [](json& f, const json&) {
-                    f["predicted_ns"] = f["predicted_ns"].get<int64_t>() * 2 + 1;
-                    return f["code"] == "A0408" || f["code"] == "A0409";
+                    json& told = f[f["code"] == "A0410" ? "better_predicted_ns" : "predicted_ns"];
+                    told = told.get<int64_t>() * 2 + 1;
+                    return f["code"] == "A0408" || f["code"] == "A0409" || f["code"] == "A0410";
                   }),
       finding_lie("not the better plan",
                   [](json& f, const json&) {
                     f["predicted_ns"] = f["better_predicted_ns"].get<int64_t>() - 1;
-                    return f["code"] == "A0408" && f["predicted_ns"] > 0;
+                    return (f["code"] == "A0408" || f["code"] == "A0410") && f["predicted_ns"] > 0;
                   }),
   };
 }
