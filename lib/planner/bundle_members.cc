@@ -10,7 +10,7 @@
 namespace meshplan {
 namespace {
 
-// What the pipeline says of a plan, of steps that the bundle chose. A0408 is about other steps.
+// What the pipeline says of a plan, of steps that the bundle chose. A0408 and A0410 are about others.
 void finish_chosen(const Plan& plan, PlannedRedistribution& planned) {
   const Request& request = planned.request;
   const Mesh& src = plan.meshes.meshes[request.src_mesh];
@@ -20,7 +20,8 @@ void finish_chosen(const Plan& plan, PlannedRedistribution& planned) {
   planned.reductions = reduction_notes(request.src, std::as_const(planned).steps, src);
   planned.warnings.clear();
   planned.alternatives.clear();
-  std::erase_if(planned.audit.own(), [](const AuditFinding& f) { return f.code == "A0408"; });
+  std::erase_if(planned.audit.own(),
+                [](const AuditFinding& f) { return f.code == "A0408" || f.code == "A0410"; });
   planned.shortcuts = {};
   planned.shortcuts.add(Shortcut::for_bundle);
   planned.proven_gap_ps =
