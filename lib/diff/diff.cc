@@ -348,10 +348,9 @@ class Comparison {
     for (const DeclarationChange& change : declared_) {
       if (concerns(change, old_, before, new_, after)) causes.push_back(change.text);
     }
-    if (causes.empty() && steps_differ)
-      causes.emplace_back(
-          "another version of meshplan: the declarations of the files are the same");
-    return causes;
+    if (!causes.empty()) return causes;
+    if (!steps_differ) return listing_changes(before, after);
+    return {"another version of meshplan: the declarations of the files are the same"};
   }
 
   void compare_warnings(const PlannedRedistribution& before, const PlannedRedistribution& after) {
