@@ -132,6 +132,10 @@ std::string to_text(const AgainstReport& report) {
           "  largest error " + decimal(e.first_ulp, 2) + " -> " + decimal(e.second_ulp, 2) + " ulp";
     out += "\n";
   }
+  for (const std::string& id : report.bundles) {
+    out += "bundle " + one_line(id) +
+           ": its members are timed one by one, its rounds are not; run each plan with --measure\n";
+  }
   for (const std::string& id : report.only_first)
     out += one_line(id) + ": only in the first plan\n";
   for (const std::string& id : report.only_second)
