@@ -42,7 +42,7 @@ std::string line_of(const RedistributionReport& r) {
     line += ", shrunk from " + shape_text(r.shape) + " to " + shape_text(r.replay_shape);
   if (r.largest_ulp > 0)
     line += ", off by at most " + short_number(r.largest_ulp) + " ulp, " +
-            short_number(r.largest_relative) + " relative";
+            short_number(r.largest_relative) + " of the largest value";
   if (r.weak)
     line += ", only zeros: the dtype is too narrow for exact averages over this many ranks";
   return line + "\n";
@@ -79,7 +79,7 @@ std::string line_of(const BundleReport& b) {
   if (b.shrunk) line += ", at smaller shapes";
   if (b.largest_ulp > 0)
     line += ", off by at most " + short_number(b.largest_ulp) + " ulp, " +
-            short_number(b.largest_relative) + " relative";
+            short_number(b.largest_relative) + " of the largest value";
   if (b.weak) line += ", only zeros where the dtype is too narrow for exact averages";
   return line + "\n";
 }
