@@ -284,6 +284,20 @@ Status check_inputs(const Arguments& arguments, const CommandDescription& comman
   return Done{};
 }
 
+// What stdin has goes to one reader. Behind the plan of explain and transfers come ids.
+Status check_stdin(const Arguments& arguments) {
+  if (arguments.git_driver) return Done{};
+  const bool all_files = arguments.command != "explain" && arguments.command != "transfers";
+  std::vector<std::string> files(arguments.inputs.begin(),
+                                 all_files ? arguments.inputs.end() : arguments.inputs.begin() + 1);
+  files.insert(files.end(), arguments.ran.begin(), arguments.ran.end());
+  files.insert(files.end(), {arguments.against, arguments.planning.topology});
+  const auto times = std::count(files.begin(), files.end(), "-");
+  if (times < 2) return Done{};
+  return bad_input("stdin is read once, and \"-\" names it " + std::to_string(times) +
+                   " times; write all but one to files");
+}
+
 // Old spellings of values that are still accepted: "dearer" for "slower".
 void accept_old_spellings(std::vector<std::string>& words) {
   const std::string_view flags[] = {"--fail-on", "--only-if"};
@@ -381,6 +395,7 @@ Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
     return read.error();
   if (const auto read = check_fail_on(to.fail_on); !read) return read.error();
   if (const auto counted = check_inputs(to, *command); !counted) return counted.error();
+  if (const auto once = check_stdin(to); !once) return once.error();
   return to;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "cli/commands.h"
+#include "cli/idle_flags.h"
 #include "cost/topology.h"
 #include "diag/outcome_codes.h"
 #include "replay_host/open_backend.h"
@@ -97,6 +98,9 @@ int run_checked(Context& context, const std::vector<std::string>& words) {
   if (!arguments) {
     context.flags = flags_of_bad_usage(words);
     code = context.fail("", arguments.error(), code_bad_usage);
+  } else if (const auto acts = refuse_idle_flags(*arguments); !acts) {
+    context.flags = flags_of_bad_usage(words);
+    code = context.fail("", acts.error(), code_bad_usage);
   } else {
     context.flags = arguments->common;
     if (arguments->answer) {

@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/git_file.h"
+#include "cli/idle_flags.h"
 #include "cli/planning.h"
 #include "cli/rendering.h"
 #include "diag/outcome_codes.h"
@@ -64,6 +65,10 @@ std::optional<std::string> side_text(Context& context, const std::string& path, 
   if (text) return *text;
   code = context.fail(path, text.error());
   return std::nullopt;
+}
+
+bool holds_no_spec(const std::optional<std::string>& text) {
+  return !text || document_kind(*text) == DocumentKind::plan;
 }
 
 // Findings for annotations and SARIF: one per redistribution, at its id in the new file.
@@ -144,6 +149,11 @@ int compare(Context& context, const Arguments& arguments) {
   const std::optional<std::string> new_text = side_text(context, new_path, code);
   if (code != 0) return code;
   if (!old_text && !new_text) return 0;  // nothing on either side
+  // A driver's flags are for all files of a repository.
+  if (!arguments.git_driver && holds_no_spec(old_text) && holds_no_spec(new_text)) {
+    if (const auto acts = refuse_planning_flags(arguments.planning); !acts)
+      return context.fail("", acts.error(), code_bad_usage);
+  }
 
   std::optional<Side> old_side;
   std::optional<Side> new_side;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/text.h"
 #include "plan/asked_ids.h"
 #include "render/graphs.h"
 #include "render/html.h"
@@ -49,6 +50,37 @@ Result<Plan> only(const Plan& plan, const std::vector<std::string>& ids) {
   return part;
 }
 
+// What the totals of redistributions that --id names are of, where bundles move these with others.
+std::string note_on_totals(const Plan& plan, const std::vector<std::string>& ids) {
+  std::vector<std::string> bundles;
+  for (const PlannedBundle& bundle : plan.bundles) {
+    const auto& members = bundle.request.members;
+    if (std::any_of(members.begin(), members.end(), [&](size_t member) {
+          const std::string& id = plan.redistributions[member].request.id;
+          return std::find(ids.begin(), ids.end(), id) != ids.end();
+        }))
+      bundles.push_back(bundle.request.id);
+  }
+  if (bundles.empty()) return {};
+  return std::string(ids.size() == 1 ? "by itself: " : "each by itself: ") +
+         (bundles.size() == 1 ? "bundle " : "bundles ") + join(bundles, ", ") +
+         (bundles.size() == 1 ? " moves" : " move") +
+         (ids.size() == 1 ? " it with other members" : " members together");
+}
+
+Result<std::string> render(const std::string& format, const Plan& plan,
+                           const ShowOptions& options) {
+  if (format == "json") return write_plan(plan);
+  if (format == "markdown") return render_plan_markdown(plan, options);
+  if (format == "svg") return render_svg(plan, options);
+  if (format == "html") return render_html(plan, options);
+  if (format == "mermaid") return render_mermaid(plan, options);
+  if (format == "dot") return render_dot(plan, options);
+  if (format == "perfetto") return render_perfetto(plan, options);
+  if (format == "torch") return render_torch(plan);
+  return render_plan_text(plan, options);
+}
+
 }  // namespace
 
 ShowOptions show_options(Context& context, const Arguments& arguments) {
@@ -69,20 +101,11 @@ Result<std::string> render_as(Context& context, const std::string& format, const
   if (!arguments.only.empty()) {
     auto part = only(plan, arguments.only);
     if (!part) return part.error();
-    Arguments rest = arguments;
-    rest.only.clear();
-    return render_as(context, format, *part, rest);
+    ShowOptions options = show_options(context, arguments);
+    options.totals_note = note_on_totals(plan, arguments.only);
+    return render(format, *part, options);
   }
-  const ShowOptions options = show_options(context, arguments);
-  if (format == "json") return write_plan(plan);
-  if (format == "markdown") return render_plan_markdown(plan, options);
-  if (format == "svg") return render_svg(plan, options);
-  if (format == "html") return render_html(plan, options);
-  if (format == "mermaid") return render_mermaid(plan, options);
-  if (format == "dot") return render_dot(plan, options);
-  if (format == "perfetto") return render_perfetto(plan, options);
-  if (format == "torch") return render_torch(plan);
-  return render_plan_text(plan, options);
+  return render(format, plan, show_options(context, arguments));
 }
 
 }  // namespace meshplan

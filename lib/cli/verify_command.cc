@@ -32,9 +32,10 @@ int verify_command(Context& context, const Arguments& arguments) {
   size_t steps = 0;
   for (const PlannedRedistribution& r : plan->redistributions) steps += r.steps.size();
   context.say(
-      arguments.inputs[0] + ": verified: each of " + with_commas(static_cast<int64_t>(steps)) +
-      " steps of " + with_commas(std::ssize(plan->redistributions)) +
-      " redistributions moves every element to its place" +
+      arguments.inputs[0] + ": verified: " + (steps == 1 ? "" : "each of ") +
+      counted(static_cast<int64_t>(steps), "step") + " of " +
+      counted(std::ssize(plan->redistributions), "redistribution") +
+      " moves every element to its place" +
       (left_out.empty() ? "; all figures recounted" : "; not recounted: " + first_of(left_out)) +
       "; only checked for consistency: " + join(compared_only(*plan), ", "));
   return 0;

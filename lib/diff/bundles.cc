@@ -90,8 +90,8 @@ std::vector<std::string> compare_bundles(const Plan& before, const Plan& after) 
     const std::string name = "bundle " + now.request.id;
     const PlannedBundle* was = find(before, now.request.id);
     if (was == nullptr) {
-      texts.push_back(name + " is new: " + with_commas(now.tensors) + " tensors in " +
-                      with_commas(now.totals.rounds) + " rounds, " +
+      texts.push_back(name + " is new: " + counted(now.tensors, "tensor") + " in " +
+                      counted(now.totals.rounds, "round") + ", " +
                       human_ns(ns_of_ps(now.totals.predicted_ps)) + " predicted, " +
                       human_ns(ns_of_ps(now.alone_ps)) + " one by one");
       continue;

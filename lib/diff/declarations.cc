@@ -65,7 +65,7 @@ void compare_universes(const MeshTable& before, const MeshTable& after,
     if (was.world != is.world) {
       changes.push_back(
           {Kind::mesh,
-           "the world has " + with_commas(is.world) + " ranks; had " + with_commas(was.world), ""});
+           "the world has " + counted(is.world, "rank") + "; had " + with_commas(was.world), ""});
     } else if (!(was == is)) {
       changes.push_back({Kind::mesh, "the ranks are in another order", ""});
     }
@@ -277,6 +277,30 @@ std::vector<std::string> request_changes(const Plan& old_plan, const PlannedRedi
   change("the dtype of reductions", dtype(was.reduce_dtype), dtype(is.reduce_dtype));
   change("the direction", was.direction == Direction::backward ? "backward" : "forward",
          is.direction == Direction::backward ? "backward" : "forward");
+  return changes;
+}
+
+std::vector<std::string> listing_changes(const PlannedRedistribution& before,
+                                         const PlannedRedistribution& after) {
+  std::vector<std::string> changes;
+  const auto codes = [](const PlannedRedistribution& r) {
+    std::vector<std::string> found;
+    for (const AuditFinding& finding : r.audit) found.push_back(finding.code);
+    return found.empty() ? std::string("none") : join(found, ", ");
+  };
+  if (before.audit != after.audit) {
+    const std::string was = codes(before);
+    const std::string is = codes(after);
+    changes.push_back(was == is ? "the audit's findings (" + is + ") say something else"
+                                : "the audit's findings are " + is + "; were " + was);
+  }
+  if (before.alternatives != after.alternatives) {
+    const auto was = std::ssize(before.alternatives);
+    const auto is = std::ssize(after.alternatives);
+    changes.push_back(was == is ? "its alternatives are others"
+                                : counted(is, "alternative") + " listed; " + with_commas(was) +
+                                      (was == 1 ? " was" : " were"));
+  }
   return changes;
 }
 

@@ -34,4 +34,9 @@ struct DeclarationChange {
                                                        const Plan& new_plan,
                                                        const PlannedRedistribution& after);
 
+// What else plans list of it where they are asked to (`--audit`, `--alternatives`), whether its
+// steps differ or not: "the audit's findings are A0408; were none".
+[[nodiscard]] std::vector<std::string> listing_changes(const PlannedRedistribution& before,
+                                                       const PlannedRedistribution& after);
+
 }  // namespace meshplan

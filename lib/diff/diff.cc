@@ -41,7 +41,7 @@ std::string step_text(const Plan& plan, const PlannedRedistribution& r, size_t i
   if (step.reduce_op) text += std::string(" ") + to_text(*step.reduce_op);
   if (step.scale_divisor != 1) text += " x 1/" + std::to_string(step.scale_divisor);
   text += dims_text(plan, r, index);
-  if (!is_local(step.op)) text += ", " + with_commas(step_ranks(plan, r, step)) + " ranks";
+  if (!is_local(step.op)) text += ", " + counted(step_ranks(plan, r, step), "rank");
   if (step.src && step.dst) text += ", " + to_text(*step.src) + " to " + to_text(*step.dst);
   if (is_local(step.op)) return text;
   return text + ": " + human_bytes(step.wire_bytes) + ", " + human_ns(ns_of_ps(step.predicted_ps));
@@ -348,10 +348,9 @@ class Comparison {
     for (const DeclarationChange& change : declared_) {
       if (concerns(change, old_, before, new_, after)) causes.push_back(change.text);
     }
-    if (causes.empty() && steps_differ)
-      causes.emplace_back(
-          "another version of meshplan: the declarations of the files are the same");
-    return causes;
+    if (!causes.empty()) return causes;
+    if (!steps_differ) return listing_changes(before, after);
+    return {"another version of meshplan: the declarations of the files are the same"};
   }
 
   void compare_warnings(const PlannedRedistribution& before, const PlannedRedistribution& after) {

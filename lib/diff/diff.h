@@ -6,7 +6,7 @@
 // Redistributions are matched by id, those left over by content and count (then one was renamed),
 // what is left then by its question alone (then it moved); steps by content. Notes are not
 // compared. Every change has its cause, if it is visible in the request, the declarations of the
-// file or the options.
+// file, the options, or what the plans were asked to list beside.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include "cost/step_cost.h"
 #include "measure/measure_bundle.h"
 #include "measure/samples.h"
+#include "plan/asked_ids.h"
 #include "plan/step_mesh.h"
 #include "replay/executor.h"
 #include "tensor/largest_elements.h"
@@ -319,6 +320,29 @@ Status time_in_turns(Ready& a, Ready& b, const MeasureOptions& options, Communic
   return slowest_of_all(lists, communicator, Clock::now() + options.replay.step_deadline);
 }
 
+// What a person asks for by id stands in one of the plans at least.
+Status check_ids(const Plan& first, const Plan& second, const std::vector<std::string>& asked) {
+  for (const std::string& id : asked) {
+    auto known = check_asked_ids(first, {&id, 1}, AskedIds::of_redistributions);
+    if (!known && !check_asked_ids(second, {&id, 1}, AskedIds::of_redistributions)) return known;
+  }
+  return Done{};
+}
+
+// Adds the bundles that would move what was chosen of the plan, each once.
+void add_bundles(const Plan& plan, const std::vector<const PlannedRedistribution*>& chosen,
+                 std::vector<std::string>& ids) {
+  for (const PlannedBundle& bundle : plan.bundles) {
+    const bool moves = std::any_of(chosen.begin(), chosen.end(), [&](const auto* r) {
+      const auto& members = bundle.request.members;
+      const auto index = static_cast<size_t>(r - plan.redistributions.data());
+      return std::find(members.begin(), members.end(), index) != members.end();
+    });
+    if (moves && std::find(ids.begin(), ids.end(), bundle.request.id) == ids.end())
+      ids.push_back(bundle.request.id);
+  }
+}
+
 AgainstEntry entry_of(const std::string& id, const RedistributionTimes& first,
                       const RedistributionTimes& second) {
   AgainstEntry entry;
@@ -342,8 +366,10 @@ Result<AgainstReport> measure_against(const Plan& first, const Plan& second,
   if (!first_ranks) return first_ranks.error();
   auto second_ranks = ranks_for(second, communicator);
   if (!second_ranks) return second_ranks.error();
+  if (auto known = check_ids(first, second, options.replay.only_ids); !known) return known.error();
   AgainstReport report{empty_report(first, options, communicator),
                        empty_report(second, options, communicator),
+                       {},
                        {},
                        {},
                        {}};
@@ -353,6 +379,8 @@ Result<AgainstReport> measure_against(const Plan& first, const Plan& second,
   report.first.environment = report.second.environment = *facts;
   const auto ours = alone_of(first, options.replay);
   const auto theirs = alone_of(second, options.replay);
+  add_bundles(first, ours, report.bundles);
+  add_bundles(second, theirs, report.bundles);
   auto named = [](const auto& list, const std::string& id) {
     return std::find_if(list.begin(), list.end(),
                         [&](const PlannedRedistribution* r) { return r->request.id == id; });

@@ -147,6 +147,8 @@ struct AgainstReport {
   std::vector<AgainstEntry> entries;
   std::vector<std::string> only_first;
   std::vector<std::string> only_second;
+  // Of either plan: their members are among the entries, each by itself; rounds are not run.
+  std::vector<std::string> bundles;
 };
 [[nodiscard]] Result<AgainstReport> measure_against(const Plan& first, const Plan& second,
                                                     const MeasureOptions& options,

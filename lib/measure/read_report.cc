@@ -2,6 +2,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "cost/topology.h"
 #include "json/parse.h"
@@ -223,16 +224,47 @@ MeasuredFile read_nccl_json(const Value& root, const std::string& file) {
   return found;
 }
 
+// "expected a meshplan report, ..., not a plan; meshplan run PLAN --measure --report FILE writes one".
+std::string not_measured(const std::string& what_it_is) {
+  return "expected a meshplan report, or the text or the JSON of an nccl-tests program, or "
+         "NCCL Inspector's records, not " +
+         what_it_is + "; meshplan run PLAN --measure --report FILE writes a report";
+}
+
+// "a spec", "a plan": of ours that people have beside their reports.
+std::optional<std::string> kind_of(std::string_view schema) {
+  if (schema.find("meshplan/spec/") != std::string_view::npos) return "a spec";
+  if (schema.find("meshplan/plan/") != std::string_view::npos) return "a plan";
+  return std::nullopt;
+}
+
+// "an object with "levels", "name"": its first keys.
+std::string object_text(const Value& root) {
+  std::vector<std::string> keys;
+  root.each_member([&](std::string_view key, const Value&) {
+    if (keys.size() < 3) keys.push_back('"' + printable(key, 40) + '"');
+  });
+  return keys.empty() ? "an empty object" : "an object with " + join(keys, ", ");
+}
+
 MeasuredFile read_json_file(const Value& root, const std::string& file) {
   if (const auto schema = root.find("schema")) {
+    if (const auto kind = kind_of(schema->as_written())) root.fail(not_measured(*kind));
     if (!schema->is_text() || schema->text() != "meshplan/report/1")
-      schema->fail("expected \"meshplan/report/1\"");
+      schema->fail("expected \"meshplan/report/1\", not " + printable(schema->as_written(), 40));
     return read_own(root, file);
   }
   if (find(root, "results", JsonKind::array)) return read_nccl_json(root, file);
-  root.fail(
-      "expected a meshplan report, or the text or the JSON of an nccl-tests program, or "
-      "NCCL Inspector's records");
+  root.fail(not_measured(object_text(root)));
+}
+
+// What is neither a JSON object nor a log: by its first line.
+std::string text_kind(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return "an empty file";
+  if (const auto kind = kind_of(text)) return *kind;
+  const size_t end = std::min(text.find_first_of("\r\n", first), text.size());
+  return "a text that begins with \"" + printable(text.substr(first, end - first), 40) + '"';
 }
 
 }  // namespace
@@ -268,13 +300,13 @@ Result<MeasuredFile> read_measured(std::string_view text, const std::string& fil
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || text[first] != '{') {
     if (is_nccl_log(text)) return read_nccl_log(text, file);
-    return bad_input(file +
-                     ": expected a meshplan report, or the text or the JSON of an "
-                     "nccl-tests program, or NCCL Inspector's records");
+    return bad_input(file + ": " + not_measured(text_kind(text)));
   }
   const auto parsed = parse_json(text, {});
   const auto* document = std::get_if<JsonDocument>(&parsed);
   if (document == nullptr) {
+    // A spec may have comments.
+    if (const auto kind = kind_of(text)) return bad_input(file + ": " + not_measured(*kind));
     const auto& refusal = std::get<JsonRefusal>(parsed);
     return bad_input(file + ": not JSON: " + refusal.message +
                      (refusal.byte ? ", " + line_and_column(text, *refusal.byte) : ""));

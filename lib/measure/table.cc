@@ -1,6 +1,7 @@
 // The measured tables for people.
 #include <cstdio>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "measure/measure.h"
 #include "measure/nccl_words.h"
@@ -42,9 +43,8 @@ std::string bundle_row(const std::string& name, const std::string& what, int64_t
 std::string text_of(const BundleTimes& b) {
   const BundleReport& r = b.replay;
   std::string out = one_line(r.id) + (b.smaller ? " (smaller)" : "") + ": bundle of " +
-                    std::to_string(r.replayed) + " tensors, staging " +
-                    std::to_string(r.staging_bytes) + " B of " +
-                    std::to_string(r.planned_staging_bytes) + " B planned\n";
+                    counted(r.replayed, "tensor") + ", staging " + std::to_string(r.staging_bytes) +
+                    " B of " + std::to_string(r.planned_staging_bytes) + " B planned\n";
   for (size_t w = 0; w < b.waves.size(); ++w) {
     const WaveTimes& wave = b.waves[w];
     out +=
@@ -74,8 +74,8 @@ std::string text_of(const BundleTimes& b) {
 }  // namespace
 
 std::string to_text(const MeasureReport& report) {
-  std::string out = "# backend " + report.backend + ", " + std::to_string(report.ranks) +
-                    " ranks, warmup " + std::to_string(report.warmup) + ", repetitions " +
+  std::string out = "# backend " + report.backend + ", " + counted(report.ranks, "rank") +
+                    ", warmup " + std::to_string(report.warmup) + ", repetitions " +
                     std::to_string(report.repetitions) + ", medians of the slowest rank\n";
   for (const auto& [key, value] : report.environment)
     out += "# " + one_line(key + ": " + value) + "\n";
@@ -110,7 +110,7 @@ std::string to_text(const MeasureReport& report) {
 
 std::string to_text(const AgainstReport& report) {
   std::string out = "# backend " + report.first.backend + ", " +
-                    std::to_string(report.first.ranks) + " ranks, " +
+                    counted(report.first.ranks, "rank") + ", " +
                     std::to_string(report.first.repetitions) +
                     " repetitions each, medians in us with 95 % intervals, second against first\n";
   for (const AgainstEntry& e : report.entries) {
@@ -131,6 +131,10 @@ std::string to_text(const AgainstReport& report) {
       out +=
           "  largest error " + decimal(e.first_ulp, 2) + " -> " + decimal(e.second_ulp, 2) + " ulp";
     out += "\n";
+  }
+  for (const std::string& id : report.bundles) {
+    out += "bundle " + one_line(id) +
+           ": its members are timed one by one, its rounds are not; run each plan with --measure\n";
   }
   for (const std::string& id : report.only_first)
     out += one_line(id) + ": only in the first plan\n";

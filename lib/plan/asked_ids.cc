@@ -17,6 +17,12 @@ Status check_asked_ids(const Plan& plan, std::span<const std::string> asked, Ask
   const std::unordered_set<std::string_view> known(ids.begin(), ids.end());
   for (const std::string& id : asked) {
     if (known.contains(id)) continue;
+    for (const PlannedBundle& bundle : plan.bundles) {
+      if (bundle.request.id != id || bundle.request.members.empty()) continue;
+      return bad_input("'" + one_line(id) +
+                       "' is a bundle, not a redistribution; name its members, '" +
+                       one_line(ids[bundle.request.members[0]]) + "' the first");
+    }
     const auto near = nearest(id, ids);
     return bad_input("the plan has no redistribution '" + one_line(id) + "'" +
                      (near ? "; did you mean '" + one_line(*near) + "'?" : ""));

@@ -50,7 +50,7 @@ std::string bundle_line(const PlannedBundle& bundle, const ShowOptions& options)
   text += ", staging " + human_bytes(totals.staging_bytes);
   if (bundle.request.max_staging_bytes > 0)
     text += " of " + human_bytes(bundle.request.max_staging_bytes);
-  return text + ", at most " + with_commas(messages) + " messages of " +
+  return text + ", at most " + counted(messages, "message") + " of " +
          with_commas(bundle.request.max_messages);
 }
 

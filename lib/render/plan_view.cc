@@ -358,7 +358,8 @@ std::string summary_line(const Plan& plan, const ShowOptions& options) {
   if (options.costs)
     text += ", " + time_text(totals.predicted_ps) + " predicted (at least " +
             time_text(totals.lower_bound_ps) + ")";
-  return text + ", peak " + human_bytes(totals.peak_bytes);
+  text += ", peak " + human_bytes(totals.peak_bytes);
+  return options.totals_note.empty() ? text : text + "; " + options.totals_note;
 }
 
 namespace {

@@ -19,7 +19,8 @@ struct ShowOptions {
   bool costs = true;  // false: no predicted times
   // the most expensive ones, the others in one line; 0: all in the order of the file
   int64_t top = 0;
-  int64_t width = 0;  // columns; 0: as wide as it is
+  std::string totals_note{};  // what stands behind the line of totals
+  int64_t width = 0;          // columns; 0: as wide as it is
   bool unicode = true;
   bool color = false;
 };

@@ -224,7 +224,10 @@ DataTable::DataTable(const DataQuestion& question) : question_(question) {
       for (int64_t k = 0; k < k_count; ++k) add(k);
     }
     const double total = divided(q, reduction.total);
-    if (q.kind == DataKind::random) oracle_[p] = total;
+    if (q.kind == DataKind::random) {
+      oracle_[p] = total;
+      largest_ = std::max(largest_, std::abs(total));
+    }
     store_number(q.dtype, answer_.data() + p * size, total + 0.0);  // + 0.0: never a negative zero
   }
 }
@@ -294,6 +297,8 @@ ErrorMeasure measure_error(const std::byte* found, const Box& box, std::span<con
   const int64_t period = table.period();
   const int64_t size = element_bytes(dtype);
   const double tolerance = random_tolerance(table.question());
+  // Where all results are 0 an error is told as it is: values are of -1..1.
+  const double largest = table.largest() > 0 ? table.largest() : 1;
   const Region region = make_region(box, full_box(shape), box);
   for_each_run(region, [&](int64_t from, int64_t at) {
     for_unwrapped(wrapped(start, from, period), region.run, period,
@@ -305,9 +310,7 @@ ErrorMeasure measure_error(const std::byte* found, const Box& box, std::span<con
                       if (off == 0) continue;
                       if (std::isnan(off)) off = std::numeric_limits<double>::infinity();
                       error.ulp = std::max(error.ulp, off / ulp_at(dtype, right));
-                      double relative = std::numeric_limits<double>::infinity();
-                      if (right != 0) relative = off / std::abs(right);
-                      error.relative = std::max(error.relative, relative);
+                      error.relative = std::max(error.relative, off / largest);
                       if (off <= tolerance) continue;
                       ++error.beyond.wrong;
                       if (error.beyond.first.size() < keep)

@@ -62,6 +62,7 @@ class DataTable {
   [[nodiscard]] const std::byte* answer() const { return answer_.data(); }
   // random only: the answer in float64
   [[nodiscard]] const std::vector<double>& oracle() const { return oracle_; }
+  [[nodiscard]] double largest() const { return largest_; }  // magnitude of those
 
  private:
   DataQuestion question_;
@@ -72,6 +73,7 @@ class DataTable {
   std::vector<std::byte> source_;
   std::vector<std::byte> answer_;
   std::vector<double> oracle_;
+  double largest_ = 0;
 };
 
 // Writes element i of `table`, at position (start + i) mod period, for every element i of `box` of
@@ -92,7 +94,9 @@ struct Comparison {
 // The largest errors of a buffer against the float64 result, and the elements with an error above
 // `tolerance`, which no order of summation explains.
 struct ErrorMeasure {
-  double ulp = 0;
+  double ulp = 0;  // of the element's own magnitude
+  // To the largest magnitude of all results: to its own one an element's is without bound, as a sum
+  // may cancel to 0.
   double relative = 0;
   Comparison beyond;
 };

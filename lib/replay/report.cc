@@ -33,7 +33,7 @@ std::string line_of(const RedistributionReport& r) {
   std::string line = r.wrong == 0 && r.overruns.empty() ? "right  " : "WRONG  ";
   if (!r.same_as.empty()) return line + one_line(r.id + ": the same as " + r.same_as) + "\n";
   line += one_line(r.id) + ": " + numbered(r.steps, "step") + ", " + numbered(r.ranks, "rank") +
-          ", " + with_commas(r.checked) + " elements";
+          ", " + counted(r.checked, "element");
   if (r.wrong > 0) line += ", " + with_commas(r.wrong) + " wrong";
   if (!r.overruns.empty())
     line += ", " + std::to_string(r.overruns.size()) +
@@ -42,7 +42,7 @@ std::string line_of(const RedistributionReport& r) {
     line += ", shrunk from " + shape_text(r.shape) + " to " + shape_text(r.replay_shape);
   if (r.largest_ulp > 0)
     line += ", off by at most " + short_number(r.largest_ulp) + " ulp, " +
-            short_number(r.largest_relative) + " relative";
+            short_number(r.largest_relative) + " of the largest value";
   if (r.weak)
     line += ", only zeros: the dtype is too narrow for exact averages over this many ranks";
   return line + "\n";
@@ -70,7 +70,7 @@ std::string line_of(const BundleReport& b) {
   std::string line = (right ? "right  " : "WRONG  ") + one_line(b.id) + ": bundle of " +
                      numbered(b.tensors, "tensor") + " (" + numbered(b.members, "member") + "), " +
                      numbered(b.rounds, "round") + " in " + numbered(b.waves, "wave") + ", " +
-                     numbered(b.ranks, "rank") + ", " + with_commas(b.checked) + " elements";
+                     numbered(b.ranks, "rank") + ", " + counted(b.checked, "element");
   if (b.wrong > 0) line += ", " + with_commas(b.wrong) + " wrong";
   if (!b.overruns.empty()) line += ", " + numbered(b.overruns.size(), "buffer") + " overrun";
   if (b.replayed < b.tensors)
@@ -79,7 +79,7 @@ std::string line_of(const BundleReport& b) {
   if (b.shrunk) line += ", at smaller shapes";
   if (b.largest_ulp > 0)
     line += ", off by at most " + short_number(b.largest_ulp) + " ulp, " +
-            short_number(b.largest_relative) + " relative";
+            short_number(b.largest_relative) + " of the largest value";
   if (b.weak) line += ", only zeros where the dtype is too narrow for exact averages";
   return line + "\n";
 }
@@ -218,9 +218,9 @@ std::string to_text(const ReplayReport& report) {
   if (!report.bundles.empty() && !report.redistributions.empty()) out += " and ";
   if (report.bundles.empty() || !report.redistributions.empty())
     out += numbered(report.redistributions.size(), "redistribution");
-  out += " on " + numbered(report.ranks, "rank") + ", " + with_commas(checked_elements(report)) +
-         " elements checked, " + with_commas(wrong_elements(report)) + " wrong" +
-         repeats_text(report) + "\n";
+  out += " on " + numbered(report.ranks, "rank") + ", " +
+         counted(checked_elements(report), "element") + " checked, " +
+         with_commas(wrong_elements(report)) + " wrong" + repeats_text(report) + "\n";
   return out;
 }
 

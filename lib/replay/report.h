@@ -77,7 +77,7 @@ struct RedistributionReport {
   std::vector<Difference> differences;  // the first ones, by rank, then index
   // only zeros were checked, as the dtype is too narrow (averages in narrow integers)
   bool weak = false;
-  // Random data only: against float64.
+  // Random data only: against float64, in ulp and to the largest magnitude of the results.
   double largest_ulp = 0;
   double largest_relative = 0;
 };

@@ -12,9 +12,10 @@ namespace meshplan {
 namespace {
 
 std::string encode(const RedistributionReport& report) {
-  std::string out = std::to_string(report.checked) + " " + std::to_string(report.wrong) + " " +
-                    std::to_string(report.largest_ulp) + " " +
-                    std::to_string(report.largest_relative) + "\n";
+  std::ostringstream head;  // significant digits, which std::to_string does not keep
+  head << report.checked << ' ' << report.wrong << ' ' << report.largest_ulp << ' '
+       << report.largest_relative << '\n';
+  std::string out = head.str();
   for (const Difference& d : report.differences) {
     out += "d " + std::to_string(d.rank) + " " + std::to_string(d.step) + " " + d.expected + " " +
            d.found;

@@ -35,10 +35,12 @@ class StateReader {
 
   std::optional<State> read(uint32_t placements, uint32_t order) {
     const size_t before = reader_.errors();
-    if (!read_placements(placements)) return std::nullopt;
+    if (!(context_.mesh == nullptr ? read_each(placements) : read_placements(placements)))
+      return std::nullopt;
     check_partials();
     check_any_order();
-    if (reader_.errors() > before || context_.tensor == nullptr) return std::nullopt;
+    if (reader_.errors() > before || context_.mesh == nullptr || context_.tensor == nullptr)
+      return std::nullopt;
     const size_t rank = context_.tensor->shape.size();
     auto state = make_state(placements_, *context_.mesh_shape, rank);
     if (!state) {
@@ -60,6 +62,35 @@ class StateReader {
  private:
   const Mesh& mesh() const { return *context_.mesh; }
 
+  void report_no_placements(uint32_t index) {
+    reader_.wrong_type(index, what_,
+                       "a list of placements, or an object from mesh dim to placement");
+  }
+
+  // The placements of an unknown mesh, of as many dims as there are. False: reported.
+  bool read_each(uint32_t index) {
+    const JsonNode& node = reader_.node(index);
+    if (node.kind != JsonKind::object && node.kind != JsonKind::array) {
+      report_no_placements(index);
+      return false;
+    }
+    bool good = true;
+    std::string buffer;
+    for (uint32_t child = index + 1; child < node.next; child = reader_.node(child).next) {
+      const JsonNode& member = reader_.node(child);
+      if (member.repeated || member.keyless) continue;
+      if (node.kind == JsonKind::object &&
+          key_of(reader_.document(), member, buffer).substr(0, 2) == "x-")
+        continue;
+      const auto placement = read_placement(child);
+      good = good && placement.has_value();
+      if (!placement) continue;
+      placements_.push_back(*placement);
+      nodes_.push_back(child);
+    }
+    return good;
+  }
+
   // Every mesh dim's placement with its node. False: reported.
   bool read_placements(uint32_t index) {
     const JsonNode& node = reader_.node(index);
@@ -67,8 +98,7 @@ class StateReader {
     nodes_.assign(mesh().dims.size(), 0);
     if (node.kind == JsonKind::object) return read_by_name(index);
     if (node.kind != JsonKind::array) {
-      reader_.wrong_type(index, what_,
-                         "a list of placements, or an object from mesh dim to placement");
+      report_no_placements(index);
       return false;
     }
     bool good = true;

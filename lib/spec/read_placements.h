@@ -11,8 +11,9 @@
 
 namespace meshplan {
 
-// Where a state is read: the mesh, and the tensor where it could be read itself.
+// Where a state is read: the mesh and the tensor, where they could be read themselves.
 struct StateContext {
+  // null: reported already; each placement is checked by itself, and there is no state
   const Mesh* mesh = nullptr;
   const std::vector<int64_t>* mesh_shape = nullptr;
   const TensorMeta* tensor = nullptr;  // null: reported already; what needs it is not checked

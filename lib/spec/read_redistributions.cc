@@ -84,18 +84,20 @@ class RedistributionList {
     }
     if (at[reduce_dtype] != 0) read_reduce_dtype(at[reduce_dtype], request, meta);
     const uint32_t dst_order_node = read_any_order(at[dst_order], request);
+    StateContext from{nullptr, nullptr, meta, 0};
+    StateContext to{nullptr, nullptr, meta, request.any_dst_order ? at[dst_order] : 0};
     if (meshes) {
       request.src_mesh = meshes->first;
       request.dst_mesh = meshes->second;
-      const StateContext from{&meshes_.table.meshes[meshes->first], &shapes_[meshes->first], meta,
-                              0};
-      const StateContext to{&meshes_.table.meshes[meshes->second], &shapes_[meshes->second], meta,
-                            request.any_dst_order ? at[dst_order] : 0};
-      if (at[src] != 0)
-        keep(read_state(reader_, at[src], at[src_order], "\"src\"", from), request.src);
-      if (at[dst] != 0)
-        keep(read_state(reader_, at[dst], dst_order_node, "\"dst\"", to), request.dst);
+      from.mesh = &meshes_.table.meshes[meshes->first];
+      from.mesh_shape = &shapes_[meshes->first];
+      to.mesh = &meshes_.table.meshes[meshes->second];
+      to.mesh_shape = &shapes_[meshes->second];
     }
+    if (at[src] != 0)
+      keep(read_state(reader_, at[src], at[src_order], "\"src\"", from), request.src);
+    if (at[dst] != 0)
+      keep(read_state(reader_, at[dst], dst_order_node, "\"dst\"", to), request.dst);
     read_notes(entry, request);
     if (reader_.errors() > before || !meshes) return;
     made_.requests.push_back(std::move(request));

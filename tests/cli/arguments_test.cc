@@ -69,6 +69,23 @@ TEST_CASE("a flag that is given twice, or without its value, is told so in words
   CHECK(message({"diff", "a", "b", "--fail-on", "slower=5"}).ends_with("not \"slower=5\"; did you mean slower=5%?"));
 }
 
+TEST_CASE("stdin that several files name is refused, and an id that is a dash is none of them") {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{{"diff", "-", "-"},
+                                                                                     {"diff", "-", "b.json", "--topology", "-"},
+                                                                                     {"check", "-", "-"},
+                                                                                     {"plan", "-", "--topology=-"},
+                                                                                     {"run", "-", "--against", "-"},
+                                                                                     {"compare", "-", "--ran", "-"}}) {
+    CAPTURE(words[0]);
+    const auto parsed = parse_arguments(words);
+    REQUIRE_FALSE(parsed.ok());
+    CHECK(parsed.error().message == "stdin is read once, and \"-\" names it 2 times; write all but one to files");
+  }
+  CHECK(parse_arguments({"explain", "-", "-"}).ok());
+  CHECK(parse_arguments({"transfers", "-", "-"}).ok());
+  CHECK(parse_arguments({"plan", "-", "-o", "-"}).ok());
+}
+
 TEST_CASE("a number that is out of range is told the end that it is beyond") {
   const auto message = [](const std::string& number) {
     const auto parsed = parse_arguments({"run", "p.json", "--seed", number});

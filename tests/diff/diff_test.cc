@@ -248,6 +248,34 @@ TEST_CASE("another planner, other options and another mesh are causes") {
   CHECK(mesh.redistributions[0].causes == mesh.declarations);
 }
 
+TEST_CASE("what only one of two plans was asked to list is the cause where nothing else is") {
+  World audited = by_pytorch(false);
+  audited.options.audit = true;
+  audited.options.alternatives = 2;
+  const Plan plain = plan_of(by_pytorch(false));
+  Plan listed = plan_of(audited);
+  REQUIRE_FALSE(listed.redistributions[0].audit.empty());
+  const auto causes = [](const Plan& before, const Plan& after) {
+    const PlanDiff diff = diff_plans(before, after);
+    REQUIRE(!diff.redistributions.empty());
+    CHECK(diff.severity == DiffSeverity::cosmetic);
+    return diff.redistributions[0].causes;
+  };
+  std::vector<std::string> codes;
+  for (const AuditFinding& finding : listed.redistributions[0].audit) codes.push_back(finding.code);
+  const std::string all = codes.size() == 1 ? codes[0] : codes[0] + ", " + codes[1];
+  listed.redistributions[0].alternatives.clear();
+  CHECK(causes(plain, listed) == std::vector<std::string>{"the audit's findings are " + all + "; were none"});
+  CHECK(causes(listed, plain) == std::vector<std::string>{"the audit's findings are none; were " + all});
+  Plan reworded = listed;
+  reworded.redistributions[0].audit[0].message += " now";
+  CHECK(causes(listed, reworded) == std::vector<std::string>{"the audit's findings (" + all + ") say something else"});
+  Plan beside = listed;
+  beside.redistributions[0].alternatives = {{"P(sum)P(sum)->RR", {}}};
+  CHECK(causes(listed, beside) == std::vector<std::string>{"1 alternative listed; 0 were"});
+  CHECK(causes(beside, listed) == std::vector<std::string>{"0 alternatives listed; 1 was"});
+}
+
 TEST_CASE("a topology without a name is called by its source") {
   const Plan plan = plan_of(example());
   Plan own = plan;

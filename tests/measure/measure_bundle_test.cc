@@ -141,6 +141,33 @@ TEST_CASE("a wave of exchanges and collectives takes both where they share links
   CHECK(smaller.rounds[2].wire_bytes == 0);
 }
 
+TEST_CASE("of two plans that are measured in turns the bundles are named, whose members alone are timed") {
+  const Plan bundled = two_streams();
+  Plan plain = bundled;
+  plain.bundles.clear();
+  MeasureOptions options;
+  options.repetitions = 2;
+  auto backend = open_backend("host", *backend_question("host", bundled, options.replay));
+  REQUIRE(backend.ok());
+  const auto against = [&](const Plan& first, const Plan& second) {
+    return measure_against(first, second, options, *backend->communicator, *backend->device);
+  };
+  const std::string line = "\nbundle sync: its members are timed one by one, its rounds are not; run each plan with --measure\n";
+  using Plans = std::pair<const Plan*, const Plan*>;
+  for (const auto& [first, second] : {Plans(&bundled, &plain), Plans(&plain, &bundled), Plans(&bundled, &bundled)}) {
+    const auto report = against(*first, *second);
+    REQUIRE(report.ok());
+    CHECK(report->bundles == std::vector<std::string>{"sync"});
+    CHECK(report->entries.size() == 1);
+    CHECK(to_text(*report).find(line) != std::string::npos);
+  }
+  CHECK(to_text(*against(plain, plain)).find("bundle") == std::string::npos);
+  options.replay.only_ids = {"sync"};
+  CHECK(against(bundled, plain).error().message == "'sync' is a bundle, not a redistribution; name its members, 'w' the first");
+  options.replay.only_ids = {"v"};
+  CHECK(against(bundled, plain).error().message == "the plan has no redistribution 'v'; did you mean 'w'?");
+}
+
 TEST_CASE("a bundle that is only checked has what the plan says of its rounds") {
   const Plan plan = two_streams();
   const auto question = backend_question("host", plan, {});

@@ -117,7 +117,17 @@ TEST_CASE("what cannot be used is said with its line, what is wrong refused") {
   const MeasuredFile uneven = read(replaced(log, "Pid  41000 on     node00", "Pid  41000 on     node01"));
   CHECK(uneven.rows.empty());
   CHECK(uneven.unused[0].why == "hosts have different numbers of the group's ranks");
-  CHECK(refusal("") == "x.log: expected a meshplan report, or the text or the JSON of an nccl-tests program, or NCCL Inspector's records");
+  const std::string expected =
+      "x.log: expected a meshplan report, or the text or the JSON of an nccl-tests program, or NCCL Inspector's records, not ";
+  const std::string advice = "; meshplan run PLAN --measure --report FILE writes a report";
+  CHECK(refusal("") == expected + "an empty file" + advice);
+  CHECK(refusal("[1]\n") == expected + "a text that begins with \"[1]\"" + advice);
+  CHECK(refusal("{}") == expected + "an empty object" + advice);
+  CHECK(refusal(R"({"levels": [], "name": "h100"})") == expected + "an object with \"levels\", \"name\"" + advice);
+  CHECK(refusal(R"({"schema": "meshplan/plan/1"})") == expected + "a plan" + advice);
+  CHECK(refusal("{ // mine\n \"schema\": \"meshplan/spec/1\"}") == expected + "a spec" + advice);
+  CHECK(refusal("// mine\n{\"schema\": \"meshplan/spec/1\"}") == expected + "a spec" + advice);
+  CHECK(refusal(R"({"schema": "meshplan/diff/1"})") == "x.log: /schema: expected \"meshplan/report/1\", not \"meshplan/diff/1\"");
   CHECK(refusal("{\"a\": }").rfind("x.log: not JSON: ", 0) == 0);
 }
 

@@ -24,9 +24,11 @@ int64_t staging_named(const MeshTable& table, const std::vector<Request>& reques
   CHECK(outcome.failures[0].bundle == std::optional<size_t>(0));
   const std::string& message = outcome.failures[0].error.message;
   CAPTURE(message);
-  const size_t number = message.find("some take ");
+  CHECK(message.find("some take ") != std::string::npos);
+  const std::string before = "raise it to ";
+  const size_t number = message.find(before);
   REQUIRE(number != std::string::npos);
-  return std::stoll(message.substr(number + 10));
+  return std::stoll(message.substr(number + before.size()));
 }
 
 }  // namespace
@@ -72,7 +74,7 @@ TEST_CASE("staging that no exchange keeps to is named, where the plan's own need
   CHECK(message(0, 4000).empty());
   CHECK(
       message(16, 4000) ==
-      "bundle 'all' has no rounds within max_staging_bytes 16 of those that were tried: some take 140 bytes of staging per rank; raise it to that");
+      "bundle 'all' has no rounds within max_staging_bytes 16 of those that were tried: some take 140 bytes of staging per rank; raise it to 140");
 }
 
 TEST_CASE("staging that no bucket of more like tensors than there are buckets keeps to is refused") {
@@ -83,7 +85,7 @@ TEST_CASE("staging that no bucket of more like tensors than there are buckets ke
   REQUIRE(outcome.failures.size() == 1);
   CHECK(
       outcome.failures[0].error.message ==
-      "bundle 'all' has no rounds within max_staging_bytes 1000000 of those that were tried: some take 4471500 bytes of staging per rank; raise it to that");
+      "bundle 'all' has no rounds within max_staging_bytes 1,000,000 of those that were tried: some take 4,471,500 bytes of staging per rank; raise it to 4471500");
 }
 
 TEST_CASE("far too little staging is planned for, or refused, by so many pairs of ranks") {

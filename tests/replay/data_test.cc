@@ -170,6 +170,8 @@ TEST_CASE("random data stays within the tolerance of any order") {
     const ErrorMeasure error = measure_error(data.data(), box, shape, table, 0, 4);
     CHECK(error.beyond.wrong == 0);
     CHECK(error.ulp > 0);
+    CHECK(error.relative > 0);
+    CHECK(error.relative < 0.5);
     if (dtype != DType::float64) {
       // One contribution missing is further off than any order explains, in most places, for dtypes fine enough.
       std::vector<std::byte> lacking;
@@ -180,6 +182,25 @@ TEST_CASE("random data stays within the tolerance of any order") {
       if (dtype == DType::float32) CHECK(measure_error(lacking.data(), box, shape, table, 0, 4).beyond.wrong > 380);
     }
   }
+}
+
+TEST_CASE("an error where 0 is expected is told by the largest of all results") {
+  DataQuestion q;
+  q.kind = DataKind::random;
+  q.contributions = 2;
+  q.dtype = q.reduce_dtype = DType::float8_e4m3;  // so coarse that sums of two cancel
+  const DataTable table(q);
+  int64_t zero = 0;
+  while (table.oracle()[zero] != 0) ++zero;
+  const int64_t extent = zero + 1;
+  const std::vector<int64_t> shape{extent};
+  std::vector<std::byte> data(table.answer(), table.answer() + extent);
+  const double off = 0.25;
+  store_number(q.dtype, data.data() + zero, off);
+  const ErrorMeasure error = measure_error(data.data(), {{0, extent}}, shape, table, 0, 4);
+  CHECK(table.largest() > 0.5);
+  CHECK(error.relative >= off / table.largest());
+  CHECK(error.relative <= 1);
 }
 
 TEST_CASE("a dtype too narrow for an average says so") {

@@ -63,7 +63,8 @@ class Summary:
     def __str__(self) -> str:
         predicted = sum(s.route.predicted_ns * s.times for s in self.steps()) / 1e6
         measured = sum(s.took.seconds for s in self.steps()) * 1e3
-        lines = [f"followed {self.followed:,} of {self.asked:,} redistributions: "
+        lines = [f"followed {self.followed:,} of {self.asked:,} "
+                 f"redistribution{'s' * (self.asked != 1)}: "
                  f"{measured:,.3f} ms measured, {predicted:,.3f} ms predicted, "
                  f"{self.wire_bytes:,} bytes received in {self.messages:,} messages"]
         if self.world_missing:

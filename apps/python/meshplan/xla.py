@@ -48,7 +48,8 @@ def compare(name, jitted, arguments, spec, devices):
     """Lines of text: the collectives of a compiled function beside those of its spec's plan."""
     text, remat = compile_by_xla(jitted, arguments)
     collectives = hlo_collectives.collectives(text, devices)
-    lines = [f"{name}: {sum(r['count'] for r in spec['redistributions'])} redistributions"]
+    asked = sum(r["count"] for r in spec["redistributions"])
+    lines = [f"{name}: {asked} redistribution{'s' * (asked != 1)}"]
     ops = {}
     for op, _, times in collectives:
         ops[op] = ops.get(op, 0) + times

@@ -82,9 +82,11 @@ def main() -> int:
             traceback.print_exc()
             status = 1
     spec = recorder.spec
+    distinct = len(spec["redistributions"])
     asked = sum(r.get("count", 1) for r in spec["redistributions"])
     print(
-        f"{given.output}: {len(spec['redistributions'])} distinct redistributions, {asked} in all",
+        f"{given.output}: {distinct} distinct redistribution{'s' * (distinct != 1)}, "
+        f"{asked} in all",
         file=sys.stderr,
     )
     for entry in spec.get("x-not-covered", []):
