@@ -98,9 +98,9 @@ int run_checked(Context& context, const std::vector<std::string>& words) {
   if (!arguments) {
     context.flags = flags_of_bad_usage(words);
     code = context.fail("", arguments.error(), code_bad_usage);
-  } else if (const auto acts = refuse_idle_flags(*arguments); !acts) {
+  } else if (const auto filled = refuse_empty_files(*arguments); !filled) {
     context.flags = flags_of_bad_usage(words);
-    code = context.fail("", acts.error(), code_bad_usage);
+    code = context.fail("", filled.error(), code_bad_usage);
   } else {
     context.flags = arguments->common;
     if (arguments->answer) {
@@ -110,6 +110,7 @@ int run_checked(Context& context, const std::vector<std::string>& words) {
       code = context.fail("", outputs.error());
     } else {
       context.outputs = *outputs;
+      if (const auto idle = idle_flag(*arguments); idle && is_root_process()) context.say(*idle);
       code = dispatch(context, *arguments);
     }
   }

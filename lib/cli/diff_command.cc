@@ -151,8 +151,7 @@ int compare(Context& context, const Arguments& arguments) {
   if (!old_text && !new_text) return 0;  // nothing on either side
   // A driver's flags are for all files of a repository.
   if (!arguments.git_driver && holds_no_spec(old_text) && holds_no_spec(new_text)) {
-    if (const auto acts = refuse_planning_flags(arguments.planning); !acts)
-      return context.fail("", acts.error(), code_bad_usage);
+    if (const auto idle = idle_planning_flag(arguments.planning)) context.say(*idle);
   }
 
   std::optional<Side> old_side;

@@ -10,9 +10,9 @@ namespace {
 using Formats = std::vector<std::string>;
 
 // Flags of what is shown, against the formats that show it.
-Status refuse_unshown(const Arguments& arguments) {
+std::optional<std::string> unshown(const Arguments& arguments) {
   const bool diff = arguments.command == "diff";
-  if (!diff && arguments.command != "plan" && arguments.command != "show") return Done{};
+  if (!diff && arguments.command != "plan" && arguments.command != "show") return std::nullopt;
   const std::string usual = arguments.command == "plan" ? "json" : "text";
   const std::string& format = arguments.format.empty() ? usual : arguments.format;
   const Formats texts = {"text", "markdown", "html"};
@@ -28,38 +28,28 @@ Status refuse_unshown(const Arguments& arguments) {
                              Shown{"--top", arguments.top > 0, diff ? texts : lists}}) {
     if (!shown.given || std::find(shown.by.begin(), shown.by.end(), format) != shown.by.end())
       continue;
-    return bad_input(std::string(shown.flag) + " has no effect with --format " + format +
-                     (arguments.format.empty() ? ", the default of " + arguments.command : "") +
-                     "; omit it, or write --format " + join(shown.by, "|"));
+    return std::string(shown.flag) + " has no effect with --format " + format +
+           (arguments.format.empty() ? ", the default of " + arguments.command : "") +
+           "; omit it, or write --format " + join(shown.by, "|");
   }
-  return Done{};
-}
-
-Status refuse_unmeasured(const Arguments& arguments) {
-  if (arguments.repeat > 0 && !arguments.measure && arguments.against.empty())
-    return bad_input("--repeat counts measured repetitions: it needs --measure or --against");
-  if (arguments.against.empty()) return Done{};
-  if (!arguments.timeline.empty() || !arguments.nccl_tests.empty())
-    return bad_input(
-        "--timeline and --nccl-tests write the steps of one plan: omit them, or --against");
-  if (arguments.alone)
-    return bad_input(
-        "--alone times members of bundles, which --against leaves out: omit one of them");
-  return Done{};
+  return std::nullopt;
 }
 
 }  // namespace
 
-Status refuse_idle_flags(const Arguments& arguments) {
-  if (arguments.common.quiet && arguments.common.verbose)
-    return bad_input("--quiet and --verbose are mutually exclusive; give one");
-  if (arguments.command == "run") return refuse_unmeasured(arguments);
-  if (arguments.new_file && arguments.against.empty() && !arguments.git_driver)
-    return bad_input("--new-file is for a file that git does not have yet: it needs --against");
-  return refuse_unshown(arguments);
+std::optional<std::string> idle_flag(const Arguments& arguments) {
+  const bool against = !arguments.against.empty();
+  if (arguments.repeat > 0 && !arguments.measure && !against)
+    return "--repeat counts measured repetitions and has no effect without --measure or --against";
+  if (arguments.command == "run" && arguments.alone && against)
+    return "--alone times members of bundles one by one, which --against does anyhow";
+  if (arguments.new_file && !against && !arguments.git_driver)
+    return "--new-file is for a file that git does not have yet, and has no effect without "
+           "--against";
+  return unshown(arguments);
 }
 
-Status refuse_planning_flags(const PlanningFlags& flags) {
+std::optional<std::string> idle_planning_flag(const PlanningFlags& flags) {
   const GivenOptions& given = flags.options;
   const std::pair<const char*, bool> all[] = {
       {"--topology", !flags.topology.empty()},
@@ -74,11 +64,18 @@ Status refuse_planning_flags(const PlanningFlags& flags) {
       {"--max-groups", given.max_groups.has_value()},
   };
   for (const auto& [flag, is_given] : all) {
-    if (is_given)
-      return bad_input(std::string(flag) +
-                       " says how specs are planned, and plans are compared as they are; omit it, "
-                       "or compare the specs");
+    if (!is_given) continue;
+    return std::string(flag) +
+           " says how specs are planned, and has no effect on plans; omit it, or compare the specs";
   }
+  return std::nullopt;
+}
+
+Status refuse_empty_files(const Arguments& arguments) {
+  if (arguments.command == "run" && !arguments.against.empty() &&
+      (!arguments.timeline.empty() || !arguments.nccl_tests.empty()))
+    return bad_input(
+        "--timeline and --nccl-tests write the steps of one plan: omit them, or --against");
   return Done{};
 }
 

@@ -10,7 +10,8 @@
 namespace meshplan {
 namespace {
 
-// What the pipeline says of a plan, of steps that the bundle chose. A0408 and A0410 are about others.
+// What the pipeline says of a plan, of steps that the bundle chose. A0408 and A0410 are about other
+// steps.
 void finish_chosen(const Plan& plan, PlannedRedistribution& planned) {
   const Request& request = planned.request;
   const Mesh& src = plan.meshes.meshes[request.src_mesh];
