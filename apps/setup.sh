@@ -38,13 +38,13 @@ need() {
 }
 
 # configure FOLDER [CMAKE OPTION...]: Release and Ninja, ccache where it is installed; prints only what goes wrong. Files of a module are compiled
-# eight at a time, which takes a third of the time: all parse the same headers, and that is most of it.
+# eight at a time, which takes a third of the time: all parse the same headers, and that is most of it. tests/wheel may have been in the folder.
 configure() {
   local folder=$1 launcher=() log
   shift
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   log=$(mktemp)
-  cmake -S "$top" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON "${launcher[@]}" "$@" >"$log" 2>&1 || {
+  cmake -S "$top" -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DMESHPLAN_WHEEL=OFF "${launcher[@]}" "$@" >"$log" 2>&1 || {
     cat "$log" >&2
     rm -f "$log"
     die "cmake could not configure $folder"

@@ -53,8 +53,9 @@ size_t choices_of(size_t candidates, size_t most) {
 // What a file takes with some of the candidates declared.
 class FilePrices {
  public:
+  // `ranks`: whether candidates are looked for.
   FilePrices(const MeshTable& meshes, const Topology& topology,
-             const std::vector<Request>& requests, const PlanOptions& options)
+             const std::vector<Request>& requests, const PlanOptions& options, bool ranks)
       : meshes_(meshes), topology_(topology), requests_(requests), options_(options) {
     options_.groups = GroupPolicy::declared;
     options_.max_groups = -1;
@@ -64,6 +65,7 @@ class FilePrices {
     PlanOutcome base = plan_requests(meshes, topology, requests, options_, "");
     work_ = base.work;
     declared_ps_ = base.plan.totals.predicted_ps;
+    if (!ranks) return;
     if (options.planner == PlannerKind::optimal) {
       price_questions(base.plan);
     } else {
@@ -204,7 +206,7 @@ class FlattenRanker {
 FlattenRanking rank_flattens(const MeshTable& meshes, const Topology& topology,
                              const std::vector<Request>& requests, const PlanOptions& options,
                              int64_t most) {
-  FilePrices prices(meshes, topology, requests, options);
+  FilePrices prices(meshes, topology, requests, options, most > 0);
   const int64_t most_work = saturating_mul(options.work_budget, std::ssize(requests));
   FlattenRanking ranking = FlattenRanker(prices, most_work).rank(most);
   ranking.work = prices.work();

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Every source of lib and apps compiles by itself: it includes what it names, as a plain `cmake -S . -B build` asks for. apps/quickstart and
-tests/run compile a folder's files together, where one finds what its neighbours include.
+tests/run compile a folder's files together, where one finds what its neighbours include; the first of them finds nothing, so it was tried there.
 
-usage: by_itself.py CMAKE GENERATOR COMPILER PART/PARTS      every PARTS-th file, from PART on
+usage: by_itself.py CMAKE GENERATOR COMPILER BUILD PART/PARTS      every PARTS-th file, from PART on, but those that BUILD compiled first
 """
 import json
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -26,6 +27,17 @@ def commands(cmake, generator, compiler, folder):
     return [(file, found[file]) for file in sorted(found)]
 
 
+def compiled_first(build):
+    """The sources in front of which their build had nothing: the first of every file that CMake made of several, where it was compiled since."""
+    first = set()
+    for together in pathlib.Path(build, "CMakeFiles").glob("*/Unity/unity_*_cxx.cxx"):
+        source = re.search(r'^#include "(.*)"', together.read_text(encoding="utf-8"), re.MULTILINE)
+        made = together.with_name(together.name + ".o")
+        if source and made.exists() and made.stat().st_mtime >= pathlib.Path(source[1]).stat().st_mtime:
+            first.add(source[1])
+    return first
+
+
 def parse(entry):
     """The first error of a source that does not compile; empty where it does."""
     words = shlex.split(entry["command"])
@@ -36,11 +48,12 @@ def parse(entry):
 
 
 def main():
-    cmake, generator, compiler, part = sys.argv[1:]
+    cmake, generator, compiler, build, part = sys.argv[1:]
     first, parts = map(int, part.split("/"))
     with tempfile.TemporaryDirectory() as folder:
         mine = commands(cmake, generator, compiler, folder)[first::parts]
-        failures = [failure for _, entry in mine if (failure := parse(entry))]
+        known = compiled_first(build)
+        failures = [failure for file, entry in mine if file not in known and (failure := parse(entry))]
     print("\n".join(failures) or f"{len(mine)} files compile by themselves")
     return 1 if failures or len(mine) < 350 // parts else 0
 
