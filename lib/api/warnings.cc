@@ -153,12 +153,36 @@ bool report_one_copy(const WarningPolicy& policy, SpecPlaces& places, const Spec
   return fails;
 }
 
+bool report_slower_bundles(const WarningPolicy& policy, const Spec& spec, const Plan& plan,
+                           Diagnostics& diagnostics) {
+  const std::string name = "slower-bundle";
+  if (names(policy.silenced, name)) return false;
+  bool fails = false;
+  for (const PlannedBundle& bundle : plan.bundles) {
+    const int64_t alone_ns = ns_of_ps(bundle.alone_ps);
+    const int64_t ns = ns_of_ps(bundle.totals.predicted_ps);
+    const std::string& id = bundle.request.id;
+    if (ns <= alone_ns || is_allowed(spec.allow, code_slower_bundle, id)) continue;
+    Diagnostic diagnostic;
+    diagnostic.code = std::string(code_slower_bundle);
+    diagnostic.place = spec.bundle_places.at(id);
+    diagnostic.message = "bundle '" + printable(id, 300) + "' takes " + human_ns(ns) +
+                         ", its members one by one " + human_ns(alone_ns) +
+                         ": by its limits it is " + counted(bundle.totals.rounds, "round");
+    diagnostic.help = "raise its max_staging_bytes or its max_messages, or leave the bundle out";
+    diagnostic.weight = ns - alone_ns;
+    fails = add_warning(policy, name, std::move(diagnostic), diagnostics) || fails;
+  }
+  return fails;
+}
+
 }  // namespace
 
 bool report_warnings(const WarningPolicy& policy, SpecPlaces& places, const Spec& spec,
                      const Plan& plan, Diagnostics& diagnostics) {
   bool fails = report_cut_short(policy, spec, diagnostics);
   fails = report_one_copy(policy, places, spec, diagnostics) || fails;
+  fails = report_slower_bundles(policy, spec, plan, diagnostics) || fails;
   for (const MergedWarning& merged : merge_warnings(plan, spec.allow)) {
     const std::string name = policy_name(merged.warning.kind);
     if (names(policy.silenced, name)) continue;

@@ -33,6 +33,15 @@ std::string to_mesh(const std::string& meshes, const std::string& dst) {
       dst + "}]");
 }
 
+// Forty tensors moved together within so many bytes of staging.
+std::string bundled(const std::string& staging) {
+  return planned(
+      R"~("dims": [{"name": "dp", "size": 2}, {"name": "tp", "size": 4}])~",
+      "  \"bundles\": [{\"id\": \"b\", \"redistributions\": [\"a\"], \"max_staging_bytes\": " +
+          staging + "}],\n",
+      "[64, 64]", R"~(["S(0)", "R"])~", R"~(["S(1)", "R"])~");
+}
+
 constexpr const char* h100 = "  \"topology\": \"h100\",\n";
 
 // A topology with this number of ranks per host.
@@ -104,6 +113,14 @@ std::vector<CodeEntry> advice_codes() {
        "warning, -W error makes it an error.",
        to_mesh("\"src_mesh\": \"all\", \"dst_mesh\": \"row\"", R"~(["S(1)"])~"),
        to_mesh("\"mesh\": \"all\"", R"~(["R", "S(1)"])~")},
+      {"W0306", "slower_bundle", "a bundle that takes longer than its members one by one",
+       "A bundle moves its tensors together, so that what they send at the same time overlaps, within "
+       "max_staging_bytes of buffers on a rank and max_messages of a rank in a round. Where these "
+       "allow little, the tensors go in many small pieces, and every round has its latencies. The "
+       "warning gives both times. Raise the limits (a bundle's staging and rounds are in the plan), or "
+       "leave the bundle out, and its members are run one by one. -W no-slower-bundle hides the "
+       "warning, -W error makes it an error.",
+       bundled("4096"), bundled("16777216"), ""},
       {"A0401", "merged_uneven_gather", "PyTorch gathers uneven nested shards like a flat shard",
        "10 elements sharded over 2 and then over 2 are pieces of 3, 2, 3 and 2; sharded over 4 "
        "they are 3, 3, 3 and 1. PyTorch merges the two all_gathers of the nested shards into one "

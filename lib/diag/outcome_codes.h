@@ -25,6 +25,8 @@ constexpr std::string_view code_drifted = "E0605";
 constexpr std::string_view code_incomplete = "W0304";
 // copies of a mesh that take no part in what goes from mesh to mesh, a warning
 constexpr std::string_view code_one_copy = "W0305";
+// a bundle that takes longer than its members one by one, a warning
+constexpr std::string_view code_slower_bundle = "W0306";
 constexpr std::string_view code_diff_dearer = "W0801";    // a redistribution became more expensive
 constexpr std::string_view code_diff_numerics = "W0802";  // its reduction changed
 constexpr std::string_view code_diff_other = "W0803";     // it changed otherwise
