@@ -275,6 +275,8 @@ class FindingCheck {
     if (found.code == "A0404")
       return check_says(found.message, {std::to_string(found.wire_bytes) + " bytes a rank"});
     if (found.code == "A0405" && own_) return check_reductions_told(found);
+    if (found.code == "A0405")
+      return check_says(found.message, {"the reduction over ", " passes through "});
     if (found.step < 0) return std::nullopt;
     const Step& step = r_.steps[static_cast<size_t>(found.step)];
     if (found.code == "A0406") {

@@ -42,6 +42,7 @@ ACCEPTED = {
     "redistributions/*/alternatives/*/totals/wire_bytes": ({NUMBER}, OTHERS),
     "redistributions/*/alternatives/*/trace": ({DIGITS}, OTHERS),
     "redistributions/*/audit/*/better_predicted_ns": ({NUMBER}, OTHERS),
+    "redistributions/*/audit/*/better_trace": ({DIGITS}, OTHERS),
     "redistributions/*/audit/*/better_wire_bytes": ({NUMBER}, OTHERS),
     "redistributions/*/audit/*/message": ({DIGITS, TEXT}, OTHERS),
     "redistributions/*/audit/*/predicted_ns": ({NUMBER}, OTHERS),
