@@ -145,9 +145,9 @@ class StagingTries {
 
 Error needs_staging(const BundleRequest& bundle, int64_t bytes) {
   return no_plan("bundle '" + bundle.id + "' has no rounds within max_staging_bytes " +
-                 with_commas(bundle.max_staging_bytes) + " of those that were tried: some take " +
-                 with_commas(bytes) + " bytes of staging per rank; raise it to " +
-                 std::to_string(bytes));
+                 std::to_string(bundle.max_staging_bytes) +
+                 " of those that were tried: some take " + std::to_string(bytes) +
+                 " bytes of staging per rank; raise it to that");
 }
 
 Status BundleSchedules::consider(const WayQuestion& question, const std::vector<size_t>& chosen) {

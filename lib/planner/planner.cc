@@ -252,9 +252,9 @@ class Pipeline {
   [[nodiscard]] Status check_limits(const PlannedRedistribution& planned) const {
     if (options_.max_memory_bytes > 0 && planned.totals.peak_bytes > options_.max_memory_bytes) {
       return no_plan(std::string("the ") + to_text(planned.planner) + " plan needs " +
-                     with_commas(planned.totals.peak_bytes) +
+                     std::to_string(planned.totals.peak_bytes) +
                      " bytes per rank at its peak, max_memory_bytes allows " +
-                     with_commas(options_.max_memory_bytes) +
+                     std::to_string(options_.max_memory_bytes) +
                      "; use --planner optimal or a higher limit");
     }
     if (options_.one_reduction) return check_one_reduction(planned.reductions);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/int_math.h"
-#include "base/text.h"
 #include "cost/step_figures.h"
 #include "search/across.h"
 #include "search/coarser.h"
@@ -135,13 +134,13 @@ LeastPeak find_least_peak(const PlanProblem& p, int64_t work_budget, Found& foun
 }  // namespace
 
 Error nothing_fits(int64_t max_memory_bytes, const LeastPeak& least) {
-  const std::string limit = "no plan fits max_memory_bytes " + with_commas(max_memory_bytes);
-  const std::string advice = "; raise the limit to " + std::to_string(least.bytes);
+  const std::string limit = "no plan fits max_memory_bytes " + std::to_string(max_memory_bytes);
   if (!least.proven)
     return no_plan(limit + " of those that the search had the work to look at: one takes " +
-                   with_commas(least.bytes) + " bytes per rank at its peak" + advice);
-  return no_plan(limit + ": the least peak that exists is " + with_commas(least.bytes) +
-                 " bytes per rank" + advice);
+                   std::to_string(least.bytes) +
+                   " bytes per rank at its peak; raise the limit to that");
+  return no_plan(limit + ": the least peak that exists is " + std::to_string(least.bytes) +
+                 " bytes per rank; raise the limit to that");
 }
 
 Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& levels,

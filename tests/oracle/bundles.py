@@ -66,14 +66,13 @@ def check_refusal(meshplan, spec, answer, seen):
         seen["no plan without a bundle"] += 1
         return
     named = [b for b in spec["bundles"] if f"bundle '{b['id']}'" in answer.err]
-    of_staging = re.search(r"no rounds within max_staging_bytes ([\d,]+) of those that were tried: some take [\d,]+ bytes"
-                           r" of staging per rank; raise it to (\d+)", answer.err)
+    of_staging = re.search(r"no rounds within max_staging_bytes (\d+) of those that were tried: some take (\d+) bytes", answer.err)
     if not named or not (of_staging or "max_messages allows" in answer.err):
         raise Complaint("refused", f"exit 3 says {answer.err[:300]}")
     if of_staging and len(spec["bundles"]) == 1:
         wider = {**spec, "bundles": [{**spec["bundles"][0], "max_staging_bytes": int(of_staging[2])}]}
         again = ask.plan_of(meshplan, wider)
-        if int(of_staging[2]) <= int(of_staging[1].replace(",", "")) or again.code != 0:
+        if int(of_staging[2]) <= int(of_staging[1]) or again.code != 0:
             raise Complaint("refused", f"{of_staging[0]}, and with these exit {again.code}: {again.err[:300]}")
     seen["refused"] += 1
     meshes = meshes_of(spec)

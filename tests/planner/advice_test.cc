@@ -371,11 +371,9 @@ TEST_CASE("one_reduction reduces in one collective and a memory limit names the 
     if (none.failures.empty()) continue;
     const std::string& message = none.failures[0].error.message;
     CHECK(none.failures[0].error.fault == Fault::no_plan);
-    CHECK(message.find("exists is ") != std::string::npos);
-    const std::string before = "raise the limit to ";
-    size_t at = message.find(before);
+    size_t at = message.find("exists is ");
     REQUIRE(at != std::string::npos);
-    options.max_memory_bytes = std::stoll(message.substr(at + before.size()));
+    options.max_memory_bytes = std::stoll(message.substr(at + 10));
     PlanOutcome fits = plan_requests(meshes, uniform_topology(), {r}, options, "");
     REQUIRE(fits.failures.empty());
     CHECK(fits.plan.redistributions[0].totals.peak_bytes <= options.max_memory_bytes);

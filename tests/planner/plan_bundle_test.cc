@@ -24,11 +24,9 @@ int64_t staging_named(const MeshTable& table, const std::vector<Request>& reques
   CHECK(outcome.failures[0].bundle == std::optional<size_t>(0));
   const std::string& message = outcome.failures[0].error.message;
   CAPTURE(message);
-  CHECK(message.find("some take ") != std::string::npos);
-  const std::string before = "raise it to ";
-  const size_t number = message.find(before);
+  const size_t number = message.find("some take ");
   REQUIRE(number != std::string::npos);
-  return std::stoll(message.substr(number + before.size()));
+  return std::stoll(message.substr(number + 10));
 }
 
 }  // namespace
@@ -74,7 +72,7 @@ TEST_CASE("staging that no exchange keeps to is named, where the plan's own need
   CHECK(message(0, 4000).empty());
   CHECK(
       message(16, 4000) ==
-      "bundle 'all' has no rounds within max_staging_bytes 16 of those that were tried: some take 140 bytes of staging per rank; raise it to 140");
+      "bundle 'all' has no rounds within max_staging_bytes 16 of those that were tried: some take 140 bytes of staging per rank; raise it to that");
 }
 
 TEST_CASE("staging that no bucket of more like tensors than there are buckets keeps to is refused") {
@@ -85,7 +83,7 @@ TEST_CASE("staging that no bucket of more like tensors than there are buckets ke
   REQUIRE(outcome.failures.size() == 1);
   CHECK(
       outcome.failures[0].error.message ==
-      "bundle 'all' has no rounds within max_staging_bytes 1,000,000 of those that were tried: some take 4,471,500 bytes of staging per rank; raise it to 4471500");
+      "bundle 'all' has no rounds within max_staging_bytes 1000000 of those that were tried: some take 4471500 bytes of staging per rank; raise it to that");
 }
 
 TEST_CASE("far too little staging is planned for, or refused, by so many pairs of ranks") {

@@ -59,8 +59,7 @@ int64_t least_named(const Asked& refused) {
   REQUIRE(!refused.list.ok());
   const std::string& message = refused.list.error().message;
   CAPTURE(message);
-  CHECK(message.find("the least peak that exists is ") != std::string::npos);
-  const std::string before = "raise the limit to ";
+  const std::string before = "the least peak that exists is ";
   const size_t at = message.find(before);
   REQUIRE(at != std::string::npos);
   return std::stoll(message.substr(at + before.size()));
