@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "plan/asked_ids.h"
 #include "render/graphs.h"
 #include "render/html.h"
@@ -59,13 +60,11 @@ std::string note_on_totals(const Plan& plan, const std::vector<std::string>& ids
           const std::string& id = plan.redistributions[member].request.id;
           return std::find(ids.begin(), ids.end(), id) != ids.end();
         }))
-      bundles.push_back(bundle.request.id);
+      bundles.push_back(one_line(bundle.request.id));
   }
   if (bundles.empty()) return {};
-  return std::string(ids.size() == 1 ? "by itself: " : "each by itself: ") +
-         (bundles.size() == 1 ? "bundle " : "bundles ") + join(bundles, ", ") +
-         (bundles.size() == 1 ? " moves" : " move") +
-         (ids.size() == 1 ? " it with other members" : " members together");
+  return std::string(ids.size() == 1 ? "by itself: it is" : "each by itself: they are") +
+         " moved in bundle " + join(bundles, ", ");
 }
 
 Result<std::string> render(const std::string& format, const Plan& plan,

@@ -4,6 +4,7 @@
 
 #include "base/int_math.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "cost/wave_times.h"
 
 namespace meshplan {
@@ -166,21 +167,20 @@ std::vector<RoundTime> round_times(const Plan& plan, const PlannedBundle& bundle
 std::string explain_bundle(const Plan& plan, const PlannedBundle& bundle) {
   ShowOptions options;
   options.detail = Detail::full;
-  std::string text = bundle_line(bundle, options) + "\n";
+  std::string text;
+  const auto line = [&](const std::string& words) { text += one_line(words) + "\n"; };
+  line(bundle_line(bundle, options));
   const std::vector<size_t> repeated = repeated_by(plan, bundle.request.members);
   for (size_t m = 0; m < repeated.size(); ++m) {
     const size_t member = bundle.request.members[m];
     const PlannedRedistribution& r = plan.redistributions[member];
     if (repeated[m] != member) {
-      text +=
-          "  " + r.request.id + " moves as " + plan.redistributions[repeated[m]].request.id + "\n";
+      line("  " + r.request.id + " moves as " + plan.redistributions[repeated[m]].request.id);
       continue;
     }
-    text += "  " + redistribution_title(plan, r) + "\n";
-    for (size_t s = 0; s < r.steps.size(); ++s) {
-      text += "    step " + std::to_string(s) + ": " + step_name(r.steps[s]) + ", " +
-              r.steps[s].why + "\n";
-    }
+    line("  " + redistribution_title(plan, r));
+    for (size_t s = 0; s < r.steps.size(); ++s)
+      line("    step " + std::to_string(s) + ": " + step_name(r.steps[s]) + ", " + r.steps[s].why);
   }
   text += "\n" + table_text(round_table(plan, bundle, options), TableStyle{0, true, false, 0});
   text +=

@@ -43,7 +43,7 @@ std::string render_plan_text(const Plan& plan, const ShowOptions& options) {
     if (options.detail != Detail::summary)
       out += table_text(round_table(plan, bundle, options), style);
   }
-  out += "\n" + summary_line(plan, options) + "\n";
+  out += "\n" + one_line(summary_line(plan, options)) + "\n";
   for (const std::string& line : audit_lines(plan, options)) out += line + "\n";
   return out;
 }

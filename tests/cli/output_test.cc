@@ -77,7 +77,9 @@ TEST_CASE("names from a file reach no terminal and no log as they are") {
            evil + R"~(", "mesh": "m)~" + evil + R"~(", "tensor": {"shape": [8], "dtype": "float32"},
       "src": ["S(0)", "R"], "dst": ["R", "S(0)"]}],
       "budgets": {"redistributions": [{"id": "i)~" +
-           evil + R"~(", "wire_bytes": 0}]}})~";
+           evil + R"~(", "wire_bytes": 0}]},
+      "bundles": [{"id": "k)~" +
+           evil + R"~(", "redistributions": ["j*"], "max_staging_bytes": 16}]})~";
   };
   FakeSystem system;
   system.files["spec.json"] = hostile("8");
@@ -88,6 +90,9 @@ TEST_CASE("names from a file reach no terminal and no log as they are") {
       {"plan", "spec.json", "-o", "again.json", "--max-groups", "1", "--groups", "any", "--verbose"},
       {"plan", "bad.json"},
       {"show", "plan.json", "--id", "i\x1b[1m\n::error::forged"},
+      {"show", "plan.json", "--id",
+       "j\x1b[2Jx\n::error::forged\r\a\xc2\x9b"
+       "1m\xe2\x80\xae"},
       {"explain", "plan.json"},
       {"explain", "plan.json",
        "i\x1b[2Jx\n::error::forged\r\a\xc2\x9b"
