@@ -53,15 +53,8 @@ Result<Plan> only(const Plan& plan, const std::vector<std::string>& ids) {
 
 // What the totals of redistributions that --id names are of, where bundles move these with others.
 std::string note_on_totals(const Plan& plan, const std::vector<std::string>& ids) {
-  std::vector<std::string> bundles;
-  for (const PlannedBundle& bundle : plan.bundles) {
-    const auto& members = bundle.request.members;
-    if (std::any_of(members.begin(), members.end(), [&](size_t member) {
-          const std::string& id = plan.redistributions[member].request.id;
-          return std::find(ids.begin(), ids.end(), id) != ids.end();
-        }))
-      bundles.push_back(one_line(bundle.request.id));
-  }
+  std::vector<std::string> bundles = bundles_that_move(plan, ids);
+  for (std::string& id : bundles) id = one_line(id);
   if (bundles.empty()) return {};
   return std::string(ids.size() == 1 ? "by itself: it is" : "each by itself: they are") +
          " moved in bundle " + join(bundles, ", ");

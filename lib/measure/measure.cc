@@ -329,17 +329,11 @@ Status check_ids(const Plan& first, const Plan& second, const std::vector<std::s
   return Done{};
 }
 
-// Adds the bundles that would move what was chosen of the plan, each once.
-void add_bundles(const Plan& plan, const std::vector<const PlannedRedistribution*>& chosen,
+// Adds those of the plan that move what is asked for, and are not there yet.
+void add_bundles(const Plan& plan, const std::vector<std::string>& asked,
                  std::vector<std::string>& ids) {
-  for (const PlannedBundle& bundle : plan.bundles) {
-    const bool moves = std::any_of(chosen.begin(), chosen.end(), [&](const auto* r) {
-      const auto& members = bundle.request.members;
-      const auto index = static_cast<size_t>(r - plan.redistributions.data());
-      return std::find(members.begin(), members.end(), index) != members.end();
-    });
-    if (moves && std::find(ids.begin(), ids.end(), bundle.request.id) == ids.end())
-      ids.push_back(bundle.request.id);
+  for (std::string& id : bundles_that_move(plan, asked)) {
+    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(std::move(id));
   }
 }
 
@@ -379,8 +373,8 @@ Result<AgainstReport> measure_against(const Plan& first, const Plan& second,
   report.first.environment = report.second.environment = *facts;
   const auto ours = alone_of(first, options.replay);
   const auto theirs = alone_of(second, options.replay);
-  add_bundles(first, ours, report.bundles);
-  add_bundles(second, theirs, report.bundles);
+  add_bundles(first, options.replay.only_ids, report.bundles);
+  add_bundles(second, options.replay.only_ids, report.bundles);
   auto named = [](const auto& list, const std::string& id) {
     return std::find_if(list.begin(), list.end(),
                         [&](const PlannedRedistribution* r) { return r->request.id == id; });

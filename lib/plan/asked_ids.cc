@@ -1,5 +1,6 @@
 #include "plan/asked_ids.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "base/text.h"
@@ -28,6 +29,19 @@ Status check_asked_ids(const Plan& plan, std::span<const std::string> asked, Ask
                      (near ? "; did you mean '" + one_line(*near) + "'?" : ""));
   }
   return Done{};
+}
+
+std::vector<std::string> bundles_that_move(const Plan& plan, std::span<const std::string> asked) {
+  const std::unordered_set<std::string_view> named(asked.begin(), asked.end());
+  std::vector<std::string> ids;
+  for (const PlannedBundle& bundle : plan.bundles) {
+    const auto& members = bundle.request.members;
+    if (named.empty() || std::any_of(members.begin(), members.end(), [&](size_t member) {
+          return named.contains(plan.redistributions[member].request.id);
+        }))
+      ids.push_back(bundle.request.id);
+  }
+  return ids;
 }
 
 }  // namespace meshplan

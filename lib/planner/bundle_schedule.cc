@@ -406,6 +406,8 @@ int64_t BundleSchedules::most_shared(const std::vector<size_t>& chosen,
 
 bool BundleSchedules::has_looked_enough() const { return counter_.looked_at() >= most_looked_at; }
 
+bool BundleSchedules::wants_more() const { return !found_ || (is_far() && !has_looked_enough()); }
+
 bool BundleSchedules::is_far() const {
   if (!found_) return true;
   return best_.totals.predicted_ps > saturating_add(close_ps_, floor_div(close_ps_, far_part));

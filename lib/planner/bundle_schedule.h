@@ -31,8 +31,11 @@ class BundleSchedules {
   Status consider(const WayQuestion& question, const std::vector<size_t>& chosen);
 
   [[nodiscard]] bool found() const { return found_; }
-  // So that what was found is to be taken.
+  // Once something was found, it is to be taken then.
   [[nodiscard]] bool has_looked_enough() const;
+  // Whether another choice of ways is worth trying: nothing was found, or what was is far from
+  // close and not too much was looked at.
+  [[nodiscard]] bool wants_more() const;
   // Of what was counted and keeps to the messages, bytes; nullopt: nothing does.
   [[nodiscard]] std::optional<int64_t> least_staging() const;
   // Finds what has that, where nothing was found and so many bytes are enough for it.

@@ -310,8 +310,7 @@ class BundlePlanner {
         continue;
       last = schedules.consider({&plan_, &ranks_, &levels_}, chosen);
     }
-    const bool is_settled = schedules.found() && schedules.has_looked_enough();
-    if (schedules.is_far() && !is_settled) consider_one_phase(schedules, {least, least_of_kinds});
+    if (schedules.wants_more()) consider_one_phase(schedules, {least, least_of_kinds});
     if (schedules.found() && schedules.is_far() && kinds_.size() * counter_.ranks() <= most_sides)
       consider_families(schedules, least, choices);
     if (schedules.found()) improve(schedules);
@@ -326,8 +325,7 @@ class BundlePlanner {
     for (size_t k = 0; unchanged < kinds_.size(); k = (k + 1) % kinds_.size()) {
       const size_t before = schedules.chosen()[k];
       for (size_t way = 0; way < kinds_[k].ways.size(); ++way) {
-        if (!schedules.is_far() || counter_.looked_at() >= enough || schedules.has_looked_enough())
-          return;
+        if (!schedules.wants_more() || counter_.looked_at() >= enough) return;
         std::vector<size_t> chosen = schedules.chosen();
         if (chosen[k] == way) continue;
         chosen[k] = way;
@@ -369,7 +367,7 @@ class BundlePlanner {
     const int64_t least_ps = times_.about_ps(others);
     const int64_t hardly_more_ps = saturating_add(least_ps, floor_div(least_ps, hardly_more_part));
     for (const Family& family : families()) {
-      if (!schedules.is_far() || schedules.has_looked_enough()) return;
+      if (!schedules.wants_more()) return;
       const std::vector<size_t> chosen = by_family(family, others);
       const int64_t best_ps = schedules.figures().totals.predicted_ps;
       if (times_.about_ps(chosen) >= std::min(best_ps, hardly_more_ps)) continue;

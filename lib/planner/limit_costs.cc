@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "planner/priced_steps.h"
 #include "planner/surely_saves.h"
 
 namespace meshplan {
@@ -15,7 +16,6 @@ std::optional<AuditFinding> limit_costs(const MeshTable& meshes, const Topology&
   if (free.predicted_ps >= now.predicted_ps ||
       !surely_saves(topology, within.steps.list(), without_limit.steps.list()))
     return std::nullopt;
-  const Request& request = within.request;
   AuditFinding found;
   found.code = "A0410";
   found.kind = "limit_costs";
@@ -26,10 +26,7 @@ std::optional<AuditFinding> limit_costs(const MeshTable& meshes, const Topology&
                   std::to_string(free.peak_bytes) + " or more for its steps";
   found.wire_bytes = now.wire_bytes;
   found.predicted_ps = now.predicted_ps;
-  found.better_wire_bytes = free.wire_bytes;
-  found.better_predicted_ps = free.predicted_ps;
-  found.better_trace = trace_of(request.src, without_limit.steps, meshes.meshes[request.src_mesh],
-                                meshes.meshes[request.dst_mesh]);
+  set_better(found, meshes, without_limit);
   return found;
 }
 

@@ -61,12 +61,7 @@ class PlanAudit {
   }
 
   void add_better(AuditFinding& found) {
-    const std::optional<PlannedRedistribution> better = best_plan(found.code == "A0405");
-    if (!better) return;
-    found.better_wire_bytes = better->totals.wire_bytes;
-    found.better_predicted_ps = better->totals.predicted_ps;
-    found.better_trace = trace_of(request_.src, better->steps, meshes_.meshes[request_.src_mesh],
-                                  meshes_.meshes[request_.dst_mesh]);
+    if (const auto better = best_plan(found.code == "A0405")) set_better(found, meshes_, *better);
   }
 
   // The native rules' best plan, priced; with one_reduction where that leaves any.

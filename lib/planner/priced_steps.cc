@@ -18,4 +18,12 @@ PlannedRedistribution priced_steps(const MeshTable& meshes, const Topology& topo
   return other;
 }
 
+void set_better(AuditFinding& found, const MeshTable& meshes, const PlannedRedistribution& better) {
+  const Request& request = better.request;
+  found.better_wire_bytes = better.totals.wire_bytes;
+  found.better_predicted_ps = better.totals.predicted_ps;
+  found.better_trace = trace_of(request.src, better.steps, meshes.meshes[request.src_mesh],
+                                meshes.meshes[request.dst_mesh]);
+}
+
 }  // namespace meshplan

@@ -1,11 +1,15 @@
 // Steps priced as a redistribution of their own, to compare with.
 #pragma once
 
+#include "plan/plan.h"
 #include "plan/question.h"
 
 namespace meshplan {
 
 [[nodiscard]] PlannedRedistribution priced_steps(const MeshTable& meshes, const Topology& topology,
                                                  const Request& request, StepList list);
+
+// Says of a finding which priced plan is better, and its figures.
+void set_better(AuditFinding& found, const MeshTable& meshes, const PlannedRedistribution& better);
 
 }  // namespace meshplan

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "planner/flatten_sets.h"
+#include "planner/priced_steps.h"
 #include "planner/surely_saves.h"
 
 namespace meshplan {
@@ -78,9 +79,7 @@ std::optional<AuditFinding> split_saves(const MeshTable& meshes, const Topology&
                   human_ns(ns_of_ps(whole.predicted_ps)) + "; plan with --groups any for its steps";
   found.wire_bytes = whole.wire_bytes;
   found.predicted_ps = whole.predicted_ps;
-  found.better_wire_bytes = any.wire_bytes;
-  found.better_predicted_ps = any.predicted_ps;
-  found.better_trace = trace_of(on_any_groups.request.src, on_any_groups.steps, mesh, mesh);
+  set_better(found, meshes, on_any_groups);
   return found;
 }
 
