@@ -11,6 +11,7 @@
 #include "cli/planning.h"
 #include "diag/outcome_codes.h"
 #include "diag/render.h"
+#include "json/document_kind.h"
 
 namespace meshplan {
 namespace {

@@ -13,6 +13,7 @@
 #include "cli/planning.h"
 #include "cli/rendering.h"
 #include "diag/outcome_codes.h"
+#include "json/document_kind.h"
 #include "render/diff_text.h"
 #include "render/html.h"
 

@@ -110,12 +110,4 @@ std::optional<Plan> load_plan_text(Context& context, const std::string& path,
   return load_plan_text(text, path, context.diagnostics, code);
 }
 
-std::optional<DocumentKind> document_kind(std::string_view text) {
-  // The first of the two that stands as a value; specs may hold comments, so this is no parse.
-  const size_t spec = text.find("\"meshplan/spec/");
-  const size_t plan = text.find("\"meshplan/plan/");
-  if (spec == std::string_view::npos && plan == std::string_view::npos) return std::nullopt;
-  return plan < spec ? DocumentKind::plan : DocumentKind::spec;
-}
-
 }  // namespace meshplan

@@ -41,8 +41,4 @@ namespace meshplan {
 [[nodiscard]] std::optional<Plan> load_plan_text(Context& context, const std::string& path,
                                                  const std::string& text, int& code);
 
-// Whether the text is a spec or a plan, by its schema; nullopt where it is neither.
-enum class DocumentKind : uint8_t { spec, plan };
-[[nodiscard]] std::optional<DocumentKind> document_kind(std::string_view text);
-
 }  // namespace meshplan

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "cost/topology.h"
+#include "json/document_kind.h"
 #include "json/parse.h"
 #include "json/value.h"
 #include "measure/measured_file.h"
@@ -231,13 +232,6 @@ std::string not_measured(const std::string& what_it_is) {
          what_it_is + "; meshplan run PLAN --measure --report FILE writes a report";
 }
 
-// "a spec", "a plan": of ours that people have beside their reports.
-std::optional<std::string> kind_of(std::string_view schema) {
-  if (schema.find("meshplan/spec/") != std::string_view::npos) return "a spec";
-  if (schema.find("meshplan/plan/") != std::string_view::npos) return "a plan";
-  return std::nullopt;
-}
-
 // "an object with "levels", "name"": its first keys.
 std::string object_text(const Value& root) {
   std::vector<std::string> keys;
@@ -249,7 +243,6 @@ std::string object_text(const Value& root) {
 
 MeasuredFile read_json_file(const Value& root, const std::string& file) {
   if (const auto schema = root.find("schema")) {
-    if (const auto kind = kind_of(schema->as_written())) root.fail(not_measured(*kind));
     if (!schema->is_text() || schema->text() != "meshplan/report/1")
       schema->fail("expected \"meshplan/report/1\", not " + printable(schema->as_written(), 40));
     return read_own(root, file);
@@ -262,7 +255,6 @@ MeasuredFile read_json_file(const Value& root, const std::string& file) {
 std::string text_kind(std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return "an empty file";
-  if (const auto kind = kind_of(text)) return *kind;
   const size_t end = std::min(text.find_first_of("\r\n", first), text.size());
   return "a text that begins with \"" + printable(text.substr(first, end - first), 40) + '"';
 }
@@ -297,6 +289,9 @@ std::optional<Op> program_op(std::string_view text) {
 
 Result<MeasuredFile> read_measured(std::string_view text, const std::string& file) {
   if (is_inspector(text)) return read_inspector(text, file);
+  // People have them beside their reports.
+  if (const auto kind = document_kind(text))
+    return bad_input(file + ": " + not_measured(*kind == DocumentKind::spec ? "a spec" : "a plan"));
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || text[first] != '{') {
     if (is_nccl_log(text)) return read_nccl_log(text, file);
@@ -305,8 +300,6 @@ Result<MeasuredFile> read_measured(std::string_view text, const std::string& fil
   const auto parsed = parse_json(text, {});
   const auto* document = std::get_if<JsonDocument>(&parsed);
   if (document == nullptr) {
-    // A spec may have comments.
-    if (const auto kind = kind_of(text)) return bad_input(file + ": " + not_measured(*kind));
     const auto& refusal = std::get<JsonRefusal>(parsed);
     return bad_input(file + ": not JSON: " + refusal.message +
                      (refusal.byte ? ", " + line_and_column(text, *refusal.byte) : ""));

@@ -45,5 +45,15 @@ TEST_CASE("as a driver of git diff it names the file, shows colours in git's pag
   CHECK(driven("/dev/null", "plan.json").out == added);
 }
 
+TEST_CASE("a plan is one whatever its redistributions are called") {
+  FakeSystem system;
+  system.files["spec.json"] = spec;
+  system.files["spec.json"].replace(system.files["spec.json"].find("\"id\": \"") + 7, 0, "meshplan/spec/read.py: ");
+  run(system, {"plan", "spec.json", "-o", "plan.json", "-q"});
+  REQUIRE(system.files["plan.json"].find("\"id\": \"meshplan/spec/read.py: ") != std::string::npos);
+  CHECK(run(system, {"diff", "plan.json", "plan.json"}).code == 0);
+  CHECK(run(system, {"diff", "spec.json", "plan.json"}).code == 0);
+}
+
 }  // namespace
 }  // namespace meshplan
