@@ -216,6 +216,19 @@ std::vector<CodeEntry> advice_codes() {
                std::string(h100) + "  \"options\": {\"max_memory_bytes\": 65536},\n", "[8192]",
                R"~(["R", "S(0)"])~", R"~(["S(0)", "S(0)"])~"),
        audit},
+      {"A0411", "zeros_save", "shards are sooner summed than gathered",
+       "A gather hears from every rank of its group, and on many ranks that takes longer than the "
+       "bytes do; an all_reduce adds up on the way, along trees or in switches. So a small tensor "
+       "may come together sooner where each rank puts its shard into a tensor of zeros and all of "
+       "them are summed: adding 0 changes no value, but -0.0 becomes 0.0. The finding gives the "
+       "best such plan, given only where the saving is more than the model's own error and what is "
+       "summed is not rounded (reduce_dtype). To have it, fill the shards up in the program and "
+       "write P(sum) for them in src.",
+       planned(R"~("dims": [{"name": "dp", "size": 512}])~", h100, "[4096]", R"~(["S(0)"])~",
+               R"~(["R"])~"),
+       planned(R"~("dims": [{"name": "dp", "size": 512}])~", h100, "[4096]", R"~(["P(sum)"])~",
+               R"~(["R"])~"),
+       audit},
   };
 }
 

@@ -10,8 +10,8 @@
 namespace meshplan {
 namespace {
 
-// What the pipeline says of a plan, of steps that the bundle chose. A0408 and A0410 are about other
-// steps.
+// What the pipeline says of a plan, of steps that the bundle chose. A0408, A0410 and A0411 are of
+// other steps.
 void finish_chosen(const Plan& plan, PlannedRedistribution& planned) {
   const Request& request = planned.request;
   const Mesh& src = plan.meshes.meshes[request.src_mesh];
@@ -21,8 +21,9 @@ void finish_chosen(const Plan& plan, PlannedRedistribution& planned) {
   planned.reductions = reduction_notes(request.src, std::as_const(planned).steps, src);
   planned.warnings.clear();
   planned.alternatives.clear();
-  std::erase_if(planned.audit.own(),
-                [](const AuditFinding& f) { return f.code == "A0408" || f.code == "A0410"; });
+  std::erase_if(planned.audit.own(), [](const AuditFinding& f) {
+    return f.code == "A0408" || f.code == "A0410" || f.code == "A0411";
+  });
   planned.shortcuts = {};
   planned.shortcuts.add(Shortcut::for_bundle);
   planned.proven_gap_ps =

@@ -1,5 +1,6 @@
 #include "planner/plan_audit.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "planner/flatten_sets.h"
@@ -7,7 +8,9 @@
 #include "planner/priced_steps.h"
 #include "planner/split_dims.h"
 #include "planner/without_limit.h"
+#include "planner/zero_filled_sums.h"
 #include "search/optimal.h"
+#include "tensor/largest_elements.h"
 #include "torch_rules/audit.h"
 
 namespace meshplan {
@@ -27,6 +30,7 @@ class PlanAudit {
     std::vector<AuditFinding> findings = of_torch();
     if (auto saves = of_splits()) findings.push_back(*std::move(saves));
     if (auto costs = of_limit()) findings.push_back(*std::move(costs));
+    if (auto saves = of_zeros()) findings.push_back(*std::move(saves));
     return findings;
   }
 
@@ -102,6 +106,45 @@ class PlanAudit {
     auto found = best_steps({q_.searched.meshes, &topology_, &request_, &freely}, {});
     if (!found) return std::nullopt;
     return limit_costs(meshes_, topology_, *q_.planned, priced(*std::move(found)));
+  }
+
+  // Of native plans, within the limit.
+  std::optional<AuditFinding> of_zeros() {
+    if (options_.planner != PlannerKind::optimal || request_.src_mesh != request_.dst_mesh)
+      return std::nullopt;
+    const Mesh& mesh = meshes_.meshes[request_.src_mesh];
+    std::optional<PlannedRedistribution> best;
+    State filled;
+    int64_t best_ps = q_.planned->totals.predicted_ps;
+    for (State& state : zero_filled(request_, mesh_shape(mesh), most_elements(mesh))) {
+      Request sums = request_;
+      sums.src = state;
+      WhatIf sooner;
+      sooner.below_ps = best_ps;
+      auto found = best_steps({q_.searched.meshes, &topology_, &sums, q_.searched.options}, sooner);
+      if (!found) continue;
+      StepList list;
+      list.dst = found->dst;
+      list.steps = filling_steps(request_, mesh, state);
+      list.steps.insert(list.steps.end(), found->steps.begin(), found->steps.end());
+      PlannedRedistribution by_sums = priced(std::move(list));
+      const int64_t limit = options_.max_memory_bytes;
+      if (by_sums.totals.predicted_ps >= best_ps ||
+          (limit > 0 && by_sums.totals.peak_bytes > limit))
+        continue;
+      best_ps = by_sums.totals.predicted_ps;
+      best = std::move(by_sums);
+      filled = std::move(state);
+    }
+    if (!best) return std::nullopt;
+    return zeros_save(meshes_, topology_, *q_.planned, filled, *best);
+  }
+  // That a box on the way may have.
+  [[nodiscard]] int64_t most_elements(const Mesh& mesh) const {
+    if (options_.max_memory_bytes != 0) return INT64_MAX;
+    const std::vector<int64_t> sizes = mesh_shape(mesh);
+    return std::max(largest_elements(request_.src, request_.tensor.shape, sizes),
+                    largest_elements(request_.dst, request_.tensor.shape, sizes));
   }
 
   Result<StepList> best_steps(const PlanQuestion& question, const WhatIf& what_if) {

@@ -1,6 +1,7 @@
 // The audit of one planned redistribution: what PyTorch would do wrong or badly (torch_rules/
-// audit.h), beside the best plan there is, what parts of mesh dims would save (split_dims.h) and
-// what the memory limit costs (limit_costs.h).
+// audit.h), beside the best plan there is, what parts of mesh dims would save (split_dims.h), what
+// the memory limit costs (limit_costs.h) and what sums of zero-filled shards would save
+// (zero_filled_sums.h).
 #pragma once
 
 #include <optional>

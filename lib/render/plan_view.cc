@@ -428,6 +428,11 @@ std::vector<std::string> audit_lines(const Plan& plan, const ShowOptions& option
     const std::string costs = options.costs ? human_ns(ns_of_ps(limit.ps)) : "time";
     lines.push_back("the memory limit costs " + costs + found_text("A0410", limit));
   }
+  if (const Found zeros = found_in(plan, "A0411"); zeros.redistributions > 0) {
+    const std::string saves =
+        options.costs ? "would save " + human_ns(ns_of_ps(zeros.ps)) : "would save time";
+    lines.push_back("sums of zero-filled shards " + saves + found_text("A0411", zeros));
+  }
   return lines;
 }
 

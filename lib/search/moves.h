@@ -3,7 +3,8 @@
 //
 // Not among them, so that a plan without shortcuts may be beaten by one with such steps:
 //     sums made where nothing is pending: S(0) -> P(sum) -> R, though an all_reduce takes less than
-//         an all_gather where latencies grow with ranks; what is not summed keeps its bits
+//         an all_gather where latencies grow with ranks; what is not summed keeps its bits (the
+//         audit says what it would save: planner/zero_filled_sums.h)
 //     sums that join others (PlanProblem::joins) in a bundle, beside other ops than sum and avg, or
 //         where the target has sums of its own; any that save less than joining_ps
 //     sub-axes that neither an end nor a level cuts (make_problem.cc)

@@ -124,7 +124,7 @@ struct KnownFinding {
   std::string_view kind;
   bool of_a_step;  // else of the whole
 };
-constexpr std::array<KnownFinding, 10> known_findings = {{
+constexpr std::array<KnownFinding, 11> known_findings = {{
     {"A0401", "merged_uneven_gather", true},
     {"A0402", "rank_dependent_merge", true},
     {"A0403", "not_executable", false},
@@ -135,6 +135,7 @@ constexpr std::array<KnownFinding, 10> known_findings = {{
     {"A0408", "torch_moves_more", false},
     {"A0409", "split_saves", false},
     {"A0410", "limit_costs", false},
+    {"A0411", "zeros_save", false},
 }};
 
 // A message that lacks one of these texts, in this order.
@@ -188,7 +189,7 @@ class FindingCheck {
       return std::nullopt;
     }
     if (found.code == "A0409") return std::nullopt;
-    if (found.code == "A0410") return check_own(found);
+    if (found.code == "A0410" || found.code == "A0411") return check_own(found);
     int64_t wire_bytes = found.wire_bytes;
     int64_t is_ns = ns;
     if (own_) {
@@ -206,7 +207,7 @@ class FindingCheck {
     return std::nullopt;
   }
 
-  // The plan itself, which kept to a limit.
+  // The plan itself, which kept to a limit, or sums no shards.
   [[nodiscard]] Problem check_own(const AuditFinding& found) const {
     if (found.wire_bytes != r_.totals.wire_bytes)
       return numbers("wire_bytes", found.wire_bytes, "the plan has", r_.totals.wire_bytes);
@@ -243,6 +244,8 @@ class FindingCheck {
     if (found.better_wire_bytes < totals.lower_bound_bytes)
       return numbers("better_wire_bytes", found.better_wire_bytes, "no plan receives less than",
                      totals.lower_bound_bytes);
+    // Bounds on time are of plans that make no sums of shards.
+    if (found.code == "A0411") return std::nullopt;
     // What is planned natively on the same groups within the same limit is as good, less its gap. A
     // time of 0 is not known.
     const bool same_question = r_.planner == PlannerKind::optimal && found.code < "A0409";
@@ -271,6 +274,10 @@ class FindingCheck {
       return check_says(found.message, {human_ns(ns_of_ps(found.better_predicted_ps)),
                                         human_ns(ns_of_ps(found.predicted_ps)),
                                         human_bytes(r_.totals.peak_bytes)});
+    }
+    if (found.code == "A0411") {
+      return check_says(found.message, {human_ns(ns_of_ps(found.better_predicted_ps)),
+                                        human_ns(ns_of_ps(found.predicted_ps))});
     }
     if (found.code == "A0404")
       return check_says(found.message, {std::to_string(found.wire_bytes) + " bytes a rank"});
