@@ -27,7 +27,7 @@ class BundleSchedules {
       : bundle_(bundle), kinds_(kinds), counter_(counter), close_ps_(close_ps) {}
 
   // Fails where no number of buckets fits the limits. A choice that was considered before is not
-  // counted again.
+  // counted again, nor does it fail again.
   Status consider(const WayQuestion& question, const std::vector<size_t>& chosen);
 
   [[nodiscard]] bool found() const { return found_; }

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/check.h"
 #include "base/int_math.h"
 #include "base/text.h"
 #include "cost/bounds.h"
@@ -66,6 +67,7 @@ class BundlePlanner {
     const Status found = choose(schedules);
     least_staging_ = schedules.least_staging();
     if (!found && !schedules.take_least(asked.max_staging_bytes)) return found.error();
+    MESHPLAN_CHECK(schedules.found(), "a bundle without rounds has an error that says why");
     settle_members(plan_, levels_, kinds_, schedules.chosen());
     planned.rounds = std::move(schedules.figures().rounds);
     planned.totals = schedules.figures().totals;
@@ -308,7 +310,8 @@ class BundlePlanner {
         break;
       if (schedules.found() && times_.least_ps(chosen) >= schedules.figures().totals.predicted_ps)
         continue;
-      last = schedules.consider({&plan_, &ranks_, &levels_}, chosen);
+      const Status tried = schedules.consider({&plan_, &ranks_, &levels_}, chosen);
+      if (!tried) last = tried;
     }
     if (schedules.wants_more()) consider_one_phase(schedules, {least, least_of_kinds});
     if (schedules.found() && schedules.is_far() && kinds_.size() * counter_.ranks() <= most_sides)

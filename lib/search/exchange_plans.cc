@@ -15,6 +15,8 @@ constexpr const char* moves_nearer =
 constexpr const char* shares_parts =
     "shares the parts of the copies that the exchange brought, packed with those of the other "
     "members";
+constexpr const char* shares_own =
+    "gathers the shards, in one launch with those of other tensors of the bundle that go so";
 constexpr const char* spreads_in_units =
     "gives each rank of a unit one part of what the unit has, all of it inside";
 constexpr const char* gathers_rails =
@@ -59,10 +61,13 @@ StepList gathers_through(const PlanQuestion& question, const Stops& stops, bool 
   if (stops.size() == 1 || request.src_mesh != request.dst_mesh ||
       !same_on_ranks(request.src, stops.front()))
     list = exchanges_through(fetch, {stops.front()}, whole_pieces);
-  if (!list.steps.empty()) list.steps.front().why = brings_parts;
+  const bool brought = !list.steps.empty();
+  if (brought) list.steps.front().why = brings_parts;
   list.dst = request.dst;
-  for (size_t i = 1; i < stops.size(); ++i)
-    list.steps.push_back(gather_step(request, stops[i - 1], stops[i], dst_mesh, shares_parts));
+  for (size_t i = 1; i < stops.size(); ++i) {
+    list.steps.push_back(gather_step(request, stops[i - 1], stops[i], dst_mesh,
+                                     brought ? shares_parts : shares_own));
+  }
   add_partials(request, dst_mesh, stops.back(), list.steps);
   return list;
 }

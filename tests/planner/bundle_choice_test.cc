@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cost/topology.h"
 #include "planner/small_bundle.h"
 #include "search/exchange_plans.h"
 #include "verify/verify.h"
@@ -171,6 +172,51 @@ TEST_CASE("where limits make rounds of what would overlap the ways are chosen by
   const Plan plan = planned(table, topology, {request_of(table, "w", {32}, "S(0)R", "RR", 5)}, bundle, options);
   CHECK(plan.bundles.front().totals.predicted_ps < 2 * plan.bundles.front().alone_ps);
   CHECK(verify_plan(plan).ok());
+}
+
+TEST_CASE("a bundle of too little staging is refused, or planned right, whatever its member goes by and whoever planned it") {
+  const MeshTable table = one_root({{"a", 2}, {"b", 2}});
+  std::map<std::string, int64_t> answers;
+  for (const PlannerKind planner : {PlannerKind::optimal, PlannerKind::greedy, PlannerKind::graph}) {
+    PlanOptions options;
+    options.planner = planner;
+    if (planner != PlannerKind::optimal) options.rules = Rules::dtensor;
+    for (const char* src : {"RR", "RS(0)", "RS(1)", "S(0)[0]S(0)[1]", "S(1)S(0)", "P(sum)S(0)", "P(sum)P(sum)", "S(0)P(sum)"}) {
+      for (const char* dst : {"RR", "RS(0)", "RS(1)", "S(0)[0]S(0)[1]", "S(1)S(0)", "P(sum)R", "P(sum)S(1)", "RP(sum)"}) {
+        for (const int64_t staging : {1, 8, 40, 100'000}) {
+          CAPTURE(src);
+          CAPTURE(dst);
+          CAPTURE(staging);
+          BundleRequest bundle;
+          bundle.id = "s";
+          bundle.max_staging_bytes = staging;
+          bundle.members = {0};
+          const Request request = request_of(table, "x", {6, 5}, src, dst, 3);
+          if (request.src == request.dst) continue;
+          const PlanOutcome outcome = plan_requests(table, hosts_of(2, 1'000), {request}, options, no_spec, {bundle});
+          if (outcome.failures.empty()) {
+            ++answers["planned"];
+            CHECK(verify_plan(outcome.plan).ok());
+            CHECK(outcome.plan.bundles.front().totals.staging_bytes <= staging);
+          } else {
+            ++answers["refused"];
+            CHECK(outcome.failures.front().error.message.size() > 20);
+          }
+        }
+      }
+    }
+  }
+  CHECK(answers["planned"] > 200);
+  CHECK(answers["refused"] > 200);
+}
+
+TEST_CASE("a gather with nothing before it is not said to share what an exchange brought") {
+  const MeshTable table = one_root({{"a", 4}});
+  const Plan plan = planned(table, uniform_topology(), {request_of(table, "w", {64, 64}, "S(0)", "R", 1)}, {});
+  const auto& steps = plan.redistributions.front().steps;
+  REQUIRE(steps.size() == 1);
+  CHECK(steps[0].op == Op::all_gather);
+  CHECK(steps[0].why.find("exchange") == std::string::npos);
 }
 
 }  // namespace
