@@ -123,7 +123,9 @@ Result<RuleAnswer> rule_transitions(const PlanQuestion& question) {
         greedy_transitions(placements_of(request.src, shape), placements_of(request.dst, shape),
                            shape, request.tensor.shape);
   }
-  if (auto executable = check_executable(answer.transitions, mesh); !executable)
+  if (auto executable =
+          check_executable(placements_of(request.src, shape), answer.transitions, mesh);
+      !executable)
     return executable.error();
   return answer;
 }

@@ -4,10 +4,33 @@
 
 namespace meshplan {
 
-Status check_executable(std::span<const Transition> transitions, const Mesh& mesh) {
+namespace {
+
+// Pending with what the transition makes pending, though they may not mix; -1: nothing is.
+int32_t mixed_with(const Transition& t, std::span<const Placement> now) {
+  for (int32_t m = 0; m < std::ssize(now); ++m) {
+    if (m != t.mesh_dim && is_partial(now[m]) && !may_mix(now[m].op, t.dst.op)) return m;
+  }
+  return -1;
+}
+
+}  // namespace
+
+Status check_executable(std::span<const Placement> src, std::span<const Transition> transitions,
+                        const Mesh& mesh) {
+  std::vector<Placement> now(src.begin(), src.end());
   for (const Transition& t : transitions) {
     const MeshDim& dim = mesh.dims[t.mesh_dim];
-    if (dim.size == 1 || !is_partial(t.dst) || is_replicate(t.src)) continue;
+    now[t.mesh_dim] = t.dst;
+    if (!is_partial(t.dst)) continue;
+    if (const int32_t other = mixed_with(t, now); other >= 0) {
+      return no_plan("mesh dim '" + dim.name + "' would go from " + to_text(t.src) + " to " +
+                     to_text(t.dst) + " while " + to_text(now[other]) + " is pending on '" +
+                     mesh.dims[other].name +
+                     "', and the order of their reductions would decide the result: reduce one of "
+                     "them first, as a redistribution of its own");
+    }
+    if (dim.size == 1 || is_replicate(t.src)) continue;
     if (is_shard(t.src) && t.dst.op == ReduceOp::sum) continue;
     return no_plan(
         "mesh dim '" + dim.name + "' would go from " + to_text(t.src) + " to " + to_text(t.dst) +

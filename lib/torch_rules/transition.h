@@ -28,9 +28,11 @@ struct Transition {
 };
 
 // PyTorch plans, and cannot execute, a change from one pending reduction to another or from a shard
-// to a pending reduction other than sum. On a mesh dim of size 1 nothing is executed and everything
-// is allowed. The error (no_plan) names both placements.
-[[nodiscard]] Status check_executable(std::span<const Transition> transitions, const Mesh& mesh);
+// to a pending reduction other than sum; on a mesh dim of size 1 nothing is executed and both are
+// allowed. Nor are reductions that may not mix pending together on the way, on mesh dims of any
+// size. The error (no_plan) names both placements. `src`: by mesh dim.
+[[nodiscard]] Status check_executable(std::span<const Placement> src,
+                                      std::span<const Transition> transitions, const Mesh& mesh);
 
 // Where a shard that a step makes stands in its tensor dim's order.
 enum class ShardPosition : uint8_t {
