@@ -72,8 +72,8 @@ Status collect(Context& context, const std::vector<std::string>& inputs,
       continue;
     }
     bool is_plan = ends_with(input, ".plan.json");
-    if (!is_plan && input != "-" && !items.empty()) {
-      const auto text = context.system.read_file(input);
+    if (!is_plan && !items.empty()) {
+      const auto text = context.peek_input(input);
       is_plan = text && document_kind(*text) == DocumentKind::plan;
     }
     if (is_plan) {

@@ -258,6 +258,8 @@ void check_item(Context& outside, const Arguments& arguments, CheckItem& item) {
   std::ostringstream out;
   std::ostringstream err;
   Context context(outside.system, outside.in, out, err);
+  // One item alone has stdin.
+  if (item.spec == "-" || item.plan == "-") outside.hand_over(context);
   context.flags = arguments.common;
   context.flags.quiet = true;
   std::optional<PlannedSpec> planned;

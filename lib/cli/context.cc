@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/text.h"
 #include "base/utf8.h"
@@ -29,8 +30,15 @@ void log_to(std::ostream& err, spdlog::level::level_enum level, std::string_view
 
 }  // namespace
 
+Result<std::string> Context::peek_input(const std::string& path) {
+  auto text = read_input(path);
+  if (path == "-" && text) peeked_ = *text;
+  return text;
+}
+
 Result<std::string> Context::read_input(const std::string& path) {
   if (path != "-") return system.read_file(path);
+  if (peeked_) return *std::exchange(peeked_, std::nullopt);
   std::string text;
   std::array<char, 65536> buffer;
   errno = 0;

@@ -41,6 +41,10 @@ class Context {
 
   // The text of a file, or of stdin for "-".
   [[nodiscard]] Result<std::string> read_input(const std::string& path);
+  // The same, which is there to be read again.
+  [[nodiscard]] Result<std::string> peek_input(const std::string& path);
+  // The other one reads what this one has seen of stdin.
+  void hand_over(Context& other) { other.peeked_ = std::exchange(peeked_, std::nullopt); }
   // The same; where it cannot be read, that is reported and `code` is the exit code.
   [[nodiscard]] std::optional<std::string> read_input(const std::string& path, int& code);
   // Data: to the file, or to stdout for "" and "-".
@@ -65,6 +69,9 @@ class Context {
   [[nodiscard]] int64_t columns();
   // Whether the locale says UTF-8; else pictures and tables are plain ASCII.
   [[nodiscard]] bool unicode();
+
+ private:
+  std::optional<std::string> peeked_;  // of stdin
 };
 
 // A line on a terminal that says how far a long run is; it appears after a second and is taken away

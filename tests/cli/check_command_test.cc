@@ -88,5 +88,17 @@ TEST_CASE("a plan that lists alternatives or an audit is compared with one that 
   CHECK(stale.err.find("meshplan plan s.json -o s.plan.json --groups any --audit") != std::string::npos);
 }
 
+TEST_CASE("stdin behind a spec is its plan where it is one, else a spec") {
+  FakeSystem system;
+  system.files["s.json"] = spec;
+  run(system, {"plan", "s.json", "-o", "p.json", "-q"});
+  const Answer current = run(system, {"check", "s.json", "-", "-W", "no-missing-flatten"}, system.files["p.json"]);
+  CHECK(current.code == 0);
+  CHECK(current.out == "ok    s.json: plans, - is current\n");
+  const Answer two = run(system, {"check", "s.json", "-", "-W", "no-missing-flatten"}, spec);
+  CHECK(two.code == 0);
+  CHECK(two.out == "ok    s.json: plans\nok    -: plans\n");
+}
+
 }  // namespace
 }  // namespace meshplan
