@@ -31,7 +31,8 @@ const std::vector<FlagDescription> planning = {
      "limit of the peak of every step; 0: no state above the larger of source and target, -1: no limit"},
     {"--one-reduction", "",
      "reduce in a single collective, so that all replicas are bitwise equal"},
-    {"--no-merge", "", "do not merge steps of neighbouring mesh dims into one"},
+    {"--no-merge", "",
+     "do not merge steps of neighbouring mesh dims into one (planners greedy and graph)"},
     {"--max-groups", "K",
      "name the K flattens that save most; with --groups any the plan runs on no others"},
 };

@@ -20,10 +20,12 @@
 namespace meshplan {
 namespace {
 
-// A plan, and the text that lists its redistributions where that is another than the one given.
+// A plan, the text that lists its redistributions where that is another than the one given, and
+// the warnings that its spec allows.
 struct Side {
   Plan plan;
-  std::optional<SpecText> extended;
+  std::optional<SpecText> extended = {};
+  std::vector<Allow> allow = {};
 };
 
 // Reads a plan, or a spec and plans it. Warnings are dropped: the diff reports the new ones.
@@ -32,7 +34,7 @@ std::optional<Side> side_of(Context& context, const std::string& path, const std
   if (document_kind(text) == DocumentKind::plan) {
     auto plan = load_plan_text(context, path, text, code);
     if (!plan) return std::nullopt;
-    return Side{*std::move(plan), std::nullopt};
+    return Side{*std::move(plan)};
   }
   CommonFlags kept = context.flags;
   context.flags.warnings.silenced = {"missing-flatten", "uneven-shape", "non-ascending"};
@@ -42,7 +44,7 @@ std::optional<Side> side_of(Context& context, const std::string& path, const std
   // Converts to the form of a file: whole nanoseconds, and the digest.
   auto plan = read_plan(write_plan(planned->plan));
   MESHPLAN_CHECK(plan.ok(), "what was written is read again");
-  return Side{std::move(plan).value(), planned->spec.extended};
+  return Side{std::move(plan).value(), planned->spec.extended, planned->spec.allow};
 }
 
 // The path that git passes for a missing side (file added or deleted).
@@ -160,10 +162,13 @@ int compare(Context& context, const Arguments& arguments) {
   if (old_text) old_side = side_of(context, old_path, *old_text, arguments, code);
   if (new_text) new_side = side_of(context, new_path, *new_text, arguments, code);
   if (code != 0) return code;
-  if (!old_side) old_side = Side{empty_plan_beside(new_side->plan), std::nullopt};
-  if (!new_side) new_side = Side{empty_plan_beside(old_side->plan), std::nullopt};
+  if (!old_side) old_side = Side{empty_plan_beside(new_side->plan)};
+  if (!new_side) new_side = Side{empty_plan_beside(old_side->plan)};
 
-  const PlanDiff diff = diff_plans(old_side->plan, new_side->plan);
+  PlanDiff diff = diff_plans(old_side->plan, new_side->plan);
+  std::erase_if(diff.new_warnings, [&](const WarningDiff& warning) {
+    return is_allowed(new_side->allow, warning.code, warning.id);
+  });
   const std::vector<std::string> conditions =
       arguments.fail_on.empty() ? std::vector<std::string>{"any"} : arguments.fail_on;
   // A new plan is different, but not more expensive.

@@ -55,5 +55,23 @@ TEST_CASE("a plan is one whatever its redistributions are called") {
   CHECK(run(system, {"diff", "spec.json", "plan.json"}).code == 0);
 }
 
+TEST_CASE("a warning that the new spec allows is not new") {
+  const auto spec_with = [](const std::string& more, const std::string& allow) {
+    return R"({"schema": "meshplan/spec/1", "mesh": {"dims": [{"name": "a", "size": 2}, {"name": "b", "size": 4}])" + more + "}" + allow +
+           R"~(, "redistributions": [{"id": "x", "tensor": {"shape": [16], "dtype": "float32"}, "src": ["P(sum)", "P(sum)"],)~" +
+           R"~( "dst": ["R", "R"], "count": 100000}]})~";
+  };
+  FakeSystem system;
+  system.files["a.json"] = spec_with(R"(, "flattened": [{"dims": ["a", "b"]}])", "");
+  system.files["b.json"] = spec_with("", "");
+  system.files["c.json"] = spec_with("", R"(, "allow": [{"code": "W0301", "reason": "known"}])");
+  const Answer warned = run(system, {"diff", "a.json", "b.json", "--fail-on", "warnings"});
+  CHECK(warned.code == 1);
+  CHECK(warned.out.find("new warning W0301 of 'x'") != std::string::npos);
+  const Answer allowed = run(system, {"diff", "a.json", "c.json", "--fail-on", "warnings"});
+  CHECK(allowed.code == 0);
+  CHECK(allowed.out.find("new warning") == std::string::npos);
+}
+
 }  // namespace
 }  // namespace meshplan
