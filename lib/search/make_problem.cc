@@ -341,9 +341,11 @@ class ProblemMaker {
   // What stands for closed forms where those do not answer.
   void list_ranks() {
     // Behind an uneven cut ranks may hold nothing, and a shard that both ends have may do better
-    // elsewhere on the way; so it may where bytes go faster by way of more peers.
-    if (!p_.even || std::any_of(p_.topology->levels.begin(), p_.topology->levels.end(),
-                                [](const TopologyLevel& l) { return l.peer_mb_per_s > 0; }))
+    // elsewhere on the way; so it may where bytes go faster by way of more peers, or the table of a
+    // collective holds up the exchange that moves the same boxes.
+    if (!p_.even || has_tables(*p_.topology) ||
+        std::any_of(p_.topology->levels.begin(), p_.topology->levels.end(),
+                    [](const TopologyLevel& l) { return l.peer_mb_per_s > 0; }))
       p_.frozen.fill(0);
     if (p_.even && p_.always_line_up) return;
     if (p_.ranks <= few_ranks) {
@@ -355,9 +357,8 @@ class ProblemMaker {
 
   // Whether exchanges that all fetch are looked at, in some way.
   [[nodiscard]] bool all_may_fetch() const {
-    return !p_.in_rounds && has_two_levels(p_) && !has_tables(*p_.topology) &&
-           p_.ranks <= whole_mesh_listed && p_.total_elements != 0 &&
-           p_.total_elements != INT64_MAX;
+    return !p_.in_rounds && has_two_levels(p_) && p_.ranks <= whole_mesh_listed &&
+           p_.total_elements != 0 && p_.total_elements != INT64_MAX;
   }
 
   void set_least_by_all() {

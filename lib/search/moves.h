@@ -2,7 +2,7 @@
 // and what it costs.
 //
 // Not among them, so that a plan without shortcuts may be beaten by one with such steps:
-//     sums made where nothing is pending: S(0) -> P(sum) -> R, though an all_reduce takes less than
+//     sums made where none is to be run: S(0) -> P(sum) -> R, though an all_reduce takes less than
 //         an all_gather where latencies grow with ranks; what is not summed keeps its bits (the
 //         audit says what it would save: planner/zero_filled_sums.h)
 //     sums that join others (PlanProblem::joins) in a bundle, beside other ops than sum and avg, or

@@ -6,7 +6,7 @@
 //                                        major first
 //
 // Size-1 mesh dims are not sub-axes. Parts of a mesh dim are sub-axes only where every group is
-// allowed. The common prefix of both ends stays in the lists, frozen: it never needs to move.
+// allowed. The common prefix of both ends stays in the lists, frozen, where it never needs to move.
 #pragma once
 
 #include <algorithm>

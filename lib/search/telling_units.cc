@@ -4,7 +4,6 @@
 
 #include "base/int_math.h"
 #include "cost/collective_time.h"
-#include "cost/finer_tiers.h"
 #include "cost/listed_bounds.h"
 #include "search/search_state.h"
 
@@ -70,7 +69,7 @@ std::vector<int64_t> near_first_rank(const PlanProblem& p) {
 void look_at_units(PlanProblem& p) {
   std::vector<UnitRanks>& units = p.units;
   // One rank needs nothing.
-  if (p.sub_axes == 0 || p.ranks > bounded_ranks || has_tables(*p.topology)) return;
+  if (p.sub_axes == 0 || p.ranks > bounded_ranks) return;
   const std::vector<int64_t> near_first = near_first_rank(p);
   std::vector<const UnitMembers*> looked;
   for (int level = 1; level < p.levels->levels(); ++level) {
