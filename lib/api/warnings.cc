@@ -153,6 +153,15 @@ bool report_one_copy(const WarningPolicy& policy, SpecPlaces& places, const Spec
   return fails;
 }
 
+// Whether rounds take so much of a limit that more of it would make fewer of them.
+bool limits_bind(const PlannedBundle& bundle) {
+  const int64_t staging = bundle.request.max_staging_bytes;
+  if (staging > 0 && bundle.totals.staging_bytes > staging / 2) return true;
+  return std::any_of(bundle.rounds.begin(), bundle.rounds.end(), [&](const BundleRound& round) {
+    return round.messages > bundle.request.max_messages / 2;
+  });
+}
+
 bool report_slower_bundles(const WarningPolicy& policy, const Spec& spec, const Plan& plan,
                            Diagnostics& diagnostics) {
   const std::string name = "slower-bundle";
@@ -166,10 +175,14 @@ bool report_slower_bundles(const WarningPolicy& policy, const Spec& spec, const 
     Diagnostic diagnostic;
     diagnostic.code = std::string(code_slower_bundle);
     diagnostic.place = spec.bundle_places.at(id);
+    const bool bind = limits_bind(bundle);
     diagnostic.message = "bundle '" + printable(id, 300) + "' takes " + human_ns(ns) +
                          ", its members one by one " + human_ns(alone_ns) +
-                         ": by its limits it is " + counted(bundle.totals.rounds, "round");
-    diagnostic.help = "raise its max_staging_bytes or its max_messages, or leave the bundle out";
+                         (bind ? ": by its limits it is " + counted(bundle.totals.rounds, "round")
+                               : ": by themselves they go in ways that rounds do not run");
+    diagnostic.help =
+        bind ? "raise its max_staging_bytes or its max_messages, or leave the bundle out"
+             : "leave the bundle out, and its members are run one by one";
     diagnostic.weight = ns - alone_ns;
     fails = add_warning(policy, name, std::move(diagnostic), diagnostics) || fails;
   }

@@ -116,8 +116,10 @@ std::vector<CodeEntry> advice_codes() {
       {"W0306", "slower_bundle", "a bundle that takes longer than its members one by one",
        "A bundle moves its tensors together, so that what they send at the same time overlaps, within "
        "max_staging_bytes of buffers on a rank and max_messages of a rank in a round. Where these "
-       "allow little, the tensors go in many small pieces, and every round has its latencies. The "
-       "warning gives both times. Raise the limits (a bundle's staging and rounds are in the plan), or "
+       "allow little, the tensors go in many small pieces, and every round has its latencies. Where "
+       "they leave room, rounds lack what exchanges by themselves do: all ranks of a host fetch what "
+       "some of them want, or part of it comes from other hosts. The warning gives both times, and "
+       "which of the two it is. Raise the limits (a bundle's staging and rounds are in the plan), or "
        "leave the bundle out, and its members are run one by one. -W no-slower-bundle hides the "
        "warning, -W error makes it an error.",
        bundled("4096"), bundled("16777216"), ""},

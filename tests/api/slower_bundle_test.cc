@@ -61,3 +61,20 @@ TEST_CASE("the warning has both times and the rounds, is silenced by its name an
   CHECK(error.lines == line);
   CHECK(error.fails);
 }
+
+TEST_CASE("where limits leave room, it is not they that are said to make a bundle slower") {
+  const auto text = [](const std::string& limits) {
+    return R"~({"schema": "meshplan/spec/1", "topology": "h100", "meshes": [{"name": "A", "world": 16, "dims": [{"name": "a", "size": 16}]},
+        {"name": "B", "world": 8, "ranks": "0-7", "dims": [{"name": "b", "size": 8}]}], "redistributions": [{"id": "w", "src_mesh": "A",
+        "dst_mesh": "B", "tensor": {"shape": [8192, 8192], "dtype": "bfloat16"}, "src": ["S(0)"], "dst": ["S(0)"]}],
+        "bundles": [{"id": "b", "redistributions": ["w"])~" +
+           limits + "}]}";
+  };
+  for (const std::string limits : {"", R"(, "max_staging_bytes": 0)"}) {
+    const OfBundles of = of_bundles(text(limits));
+    CHECK(of.plan.bundles.front().totals.predicted_ps > of.plan.bundles.front().alone_ps);
+    CHECK(of.lines.find(": by themselves they go in ways that rounds do not run") != std::string::npos);
+    CHECK(of.lines.find("limits") == std::string::npos);
+  }
+  CHECK(of_bundles(text(R"(, "max_staging_bytes": 4194304)")).lines.find(": by its limits it is ") != std::string::npos);
+}
