@@ -46,10 +46,6 @@ class Words {
   size_t at_ = 0;
 };
 
-bool begins_with(std::string_view word, std::string_view start) {
-  return word.substr(0, start.size()) == start;
-}
-
 }  // namespace
 
 std::optional<DocumentKind> document_kind(std::string_view text) {
@@ -59,8 +55,8 @@ std::optional<DocumentKind> document_kind(std::string_view text) {
   bool may_be_key = false;
   for (std::string_view word = words.next(); !word.empty(); word = words.next()) {
     if (is_schema && word != ":") {
-      if (begins_with(word, "\"meshplan/spec/")) return DocumentKind::spec;
-      if (begins_with(word, "\"meshplan/plan/")) return DocumentKind::plan;
+      if (word.starts_with("\"meshplan/spec/")) return DocumentKind::spec;
+      if (word.starts_with("\"meshplan/plan/")) return DocumentKind::plan;
       return std::nullopt;
     }
     if (word == "{" || word == "[") ++depth;

@@ -288,21 +288,20 @@ class BundlePlanner {
     }
     // What goes through many stops takes longest to list, and may not be needed.
     std::vector<std::vector<size_t>> choices;
+    const auto add = [&](std::vector<size_t> choice) {
+      if (std::find(choices.begin(), choices.end(), choice) == choices.end())
+        choices.push_back(std::move(choice));
+    };
     if (!is_close(times_.about_ps(least))) {
       std::vector<size_t> rails = by_rails(least_of_kinds);
-      if (rails != least_of_kinds) choices.push_back(std::move(rails));
-      for (const Launches launches : {Launches::behind, Launches::beside}) {
-        std::vector<size_t> other = gathering(least_of_kinds, launches);
-        if (std::find(choices.begin(), choices.end(), other) == choices.end())
-          choices.push_back(std::move(other));
-      }
+      if (rails != least_of_kinds) add(std::move(rails));
+      for (const Launches launches : {Launches::behind, Launches::beside})
+        add(gathering(least_of_kinds, launches));
     }
-    if (most_steps(least) >= many_steps) choices.push_back(own);
+    if (most_steps(least) >= many_steps) add(own);
     for (const std::vector<size_t>& other : {least, least_of_kinds, at_once, by_exchanges(own), own,
-                                             by_exchanges(one_phase), one_phase}) {
-      if (std::find(choices.begin(), choices.end(), other) == choices.end())
-        choices.push_back(other);
-    }
+                                             by_exchanges(one_phase), one_phase})
+      add(other);
     Status last = Done{};
     for (const auto& chosen : choices) {
       if (schedules.found() &&

@@ -4,6 +4,7 @@
 
 #include "cost/step_cost.h"
 #include "planner/numerics.h"
+#include "planner/surely_saves.h"
 
 namespace meshplan {
 
@@ -24,6 +25,19 @@ void set_better(AuditFinding& found, const MeshTable& meshes, const PlannedRedis
   found.better_predicted_ps = better.totals.predicted_ps;
   found.better_trace = trace_of(request.src, better.steps, meshes.meshes[request.src_mesh],
                                 meshes.meshes[request.dst_mesh]);
+}
+
+std::optional<AuditFinding> surely_better(const MeshTable& meshes, const Topology& topology,
+                                          const PlannedRedistribution& planned,
+                                          const PlannedRedistribution& better) {
+  if (better.totals.predicted_ps >= planned.totals.predicted_ps ||
+      !surely_saves(topology, planned.steps.list(), better.steps.list()))
+    return std::nullopt;
+  AuditFinding found;
+  found.wire_bytes = planned.totals.wire_bytes;
+  found.predicted_ps = planned.totals.predicted_ps;
+  set_better(found, meshes, better);
+  return found;
 }
 
 }  // namespace meshplan

@@ -1,6 +1,8 @@
 // Steps priced as a redistribution of their own, to compare with.
 #pragma once
 
+#include <optional>
+
 #include "plan/plan.h"
 #include "plan/question.h"
 
@@ -11,5 +13,12 @@ namespace meshplan {
 
 // Says of a finding which priced plan is better, and its figures.
 void set_better(AuditFinding& found, const MeshTable& meshes, const PlannedRedistribution& better);
+
+// A finding with the figures of both, where the better one surely takes less (surely_saves.h); what
+// it is, and says, is left to fill in.
+[[nodiscard]] std::optional<AuditFinding> surely_better(const MeshTable& meshes,
+                                                        const Topology& topology,
+                                                        const PlannedRedistribution& planned,
+                                                        const PlannedRedistribution& better);
 
 }  // namespace meshplan

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "planner/flatten_sets.h"
 #include "planner/priced_steps.h"
-#include "planner/surely_saves.h"
 
 namespace meshplan {
 namespace {
@@ -67,19 +66,16 @@ std::optional<AuditFinding> split_saves(const MeshTable& meshes, const Topology&
   const Mesh& mesh = meshes.meshes[on_any_groups.request.src_mesh];
   const std::vector<int64_t> sizes = mesh_shape(mesh);
   const std::vector<SubAxis> parts = parts_in(on_any_groups.steps, sizes);
-  if (parts.empty() || any.predicted_ps >= whole.predicted_ps ||
-      !surely_saves(topology, on_whole_dims.steps.list(), on_any_groups.steps.list()))
-    return std::nullopt;
-  AuditFinding found;
-  found.code = "A0409";
-  found.kind = "split_saves";
-  found.message = "with " + splits_text(parts, mesh) + " the plan takes " +
-                  human_ns(ns_of_ps(any.predicted_ps)) + ", with groups " +
-                  groups_text(parts, mesh, sizes) + "; on whole mesh dims " +
-                  human_ns(ns_of_ps(whole.predicted_ps)) + "; plan with --groups any for its steps";
-  found.wire_bytes = whole.wire_bytes;
-  found.predicted_ps = whole.predicted_ps;
-  set_better(found, meshes, on_any_groups);
+  if (parts.empty()) return std::nullopt;
+  auto found = surely_better(meshes, topology, on_whole_dims, on_any_groups);
+  if (!found) return std::nullopt;
+  found->code = "A0409";
+  found->kind = "split_saves";
+  found->message = "with " + splits_text(parts, mesh) + " the plan takes " +
+                   human_ns(ns_of_ps(any.predicted_ps)) + ", with groups " +
+                   groups_text(parts, mesh, sizes) + "; on whole mesh dims " +
+                   human_ns(ns_of_ps(whole.predicted_ps)) +
+                   "; plan with --groups any for its steps";
   return found;
 }
 

@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "plan/op_table.h"
 #include "planner/priced_steps.h"
-#include "planner/surely_saves.h"
 #include "search/edge_steps.h"
 #include "tensor/largest_elements.h"
 
@@ -108,24 +107,17 @@ std::vector<Step> filling_steps(const Request& request, const Mesh& mesh,
 std::optional<AuditFinding> zeros_save(const MeshTable& meshes, const Topology& topology,
                                        const PlannedRedistribution& planned, const State& filled,
                                        const PlannedRedistribution& by_sums) {
-  const Totals& now = planned.totals;
-  const Totals& sums = by_sums.totals;
-  if (sums.predicted_ps >= now.predicted_ps ||
-      !surely_saves(topology, planned.steps.list(), by_sums.steps.list()))
-    return std::nullopt;
+  auto found = surely_better(meshes, topology, planned, by_sums);
+  if (!found) return std::nullopt;
   const std::vector<int64_t> sizes = mesh_shape(meshes.meshes[planned.request.src_mesh]);
   const bool has_sign = is_floating(planned.request.tensor.dtype);
-  AuditFinding found;
-  found.code = "A0411";
-  found.kind = "zeros_save";
-  found.message = "summed, each shard in a tensor of zeros, the plan takes " +
-                  human_ns(ns_of_ps(sums.predicted_ps)) + "; as planned " +
-                  human_ns(ns_of_ps(now.predicted_ps)) + "; fill them up and ask from " +
-                  to_text(filled, sizes) + " for its steps" +
-                  (has_sign ? ", if -0.0 may become 0.0" : "");
-  found.wire_bytes = now.wire_bytes;
-  found.predicted_ps = now.predicted_ps;
-  set_better(found, meshes, by_sums);
+  found->code = "A0411";
+  found->kind = "zeros_save";
+  found->message = "summed, each shard in a tensor of zeros, the plan takes " +
+                   human_ns(ns_of_ps(found->better_predicted_ps)) + "; as planned " +
+                   human_ns(ns_of_ps(found->predicted_ps)) + "; fill them up and ask from " +
+                   to_text(filled, sizes) + " for its steps" +
+                   (has_sign ? ", if -0.0 may become 0.0" : "");
   return found;
 }
 

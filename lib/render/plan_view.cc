@@ -419,20 +419,18 @@ std::vector<std::string> audit_lines(const Plan& plan, const ShowOptions& option
     lines.push_back("PyTorch's own plans move " + moves + " a rank" + takes +
                     found_text("A0408", torch));
   }
-  if (const Found split = found_in(plan, "A0409"); split.redistributions > 0) {
-    const std::string saves =
-        options.costs ? "would save " + human_ns(ns_of_ps(split.ps)) : "would save time";
-    lines.push_back("split mesh dims " + saves + found_text("A0409", split));
-  }
+  const auto add_saving = [&](const char* code, const std::string& what) {
+    const Found found = found_in(plan, code);
+    if (found.redistributions == 0) return;
+    const std::string saved = options.costs ? human_ns(ns_of_ps(found.ps)) : "time";
+    lines.push_back(what + " would save " + saved + found_text(code, found));
+  };
+  add_saving("A0409", "split mesh dims");
   if (const Found limit = found_in(plan, "A0410"); limit.redistributions > 0) {
     const std::string costs = options.costs ? human_ns(ns_of_ps(limit.ps)) : "time";
     lines.push_back("the memory limit costs " + costs + found_text("A0410", limit));
   }
-  if (const Found zeros = found_in(plan, "A0411"); zeros.redistributions > 0) {
-    const std::string saves =
-        options.costs ? "would save " + human_ns(ns_of_ps(zeros.ps)) : "would save time";
-    lines.push_back("sums of zero-filled shards " + saves + found_text("A0411", zeros));
-  }
+  add_saving("A0411", "sums of zero-filled shards");
   return lines;
 }
 

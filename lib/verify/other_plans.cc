@@ -266,7 +266,7 @@ class FindingCheck {
                                             with_commas(r_.totals.collectives) + " collective",
                                         time(r_.totals.predicted_ps)});
     }
-    if (found.code == "A0409" && found.predicted_ps != 0) {
+    if ((found.code == "A0409" && found.predicted_ps != 0) || found.code == "A0411") {
       return check_says(found.message, {human_ns(ns_of_ps(found.better_predicted_ps)),
                                         human_ns(ns_of_ps(found.predicted_ps))});
     }
@@ -274,10 +274,6 @@ class FindingCheck {
       return check_says(found.message, {human_ns(ns_of_ps(found.better_predicted_ps)),
                                         human_ns(ns_of_ps(found.predicted_ps)),
                                         human_bytes(r_.totals.peak_bytes)});
-    }
-    if (found.code == "A0411") {
-      return check_says(found.message, {human_ns(ns_of_ps(found.better_predicted_ps)),
-                                        human_ns(ns_of_ps(found.predicted_ps))});
     }
     if (found.code == "A0404")
       return check_says(found.message, {std::to_string(found.wire_bytes) + " bytes a rank"});

@@ -3,12 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "../cost/all_states.h"
-#include "../cost/small_mesh.h"
 #include "cost/topology.h"
-#include "planner/planner.h"
+#include "planner/one_mesh.h"
 
 using namespace meshplan;
 
@@ -21,36 +18,15 @@ PlanOptions audited(int64_t max_memory_bytes) {
   return options;
 }
 
-const AuditFinding* found_in(const PlannedRedistribution& planned) {
-  const auto found = std::find_if(planned.audit.begin(), planned.audit.end(), [](const AuditFinding& f) { return f.code == "A0410"; });
-  return found == planned.audit.end() ? nullptr : &*found;
-}
+const AuditFinding* found_in(const PlannedRedistribution& planned) { return test::finding_of(planned, "A0410"); }
 
-// Questions on one mesh.
-class OnOneMesh {
+// Questions on one mesh of h100.
+class OnOneMesh : public test::OneMesh {
  public:
-  explicit OnOneMesh(const std::vector<int64_t>& sizes) { meshes_.meshes = {test::mesh_of(sizes)}; }
-
-  [[nodiscard]] Request request(const std::vector<int64_t>& shape, const std::string& src, const std::string& dst) const {
-    const std::vector<int64_t> sizes = mesh_shape(meshes_.meshes[0]);
-    return request(shape, parse_state(src, sizes, shape.size()).value(), parse_state(dst, sizes, shape.size()).value());
-  }
-  [[nodiscard]] static Request request(const std::vector<int64_t>& shape, State src, State dst) {
-    Request r;
-    r.id = "a";
-    r.tensor = {shape, DType::float32};
-    r.src = std::move(src);
-    r.dst = std::move(dst);
-    return r;
-  }
+  explicit OnOneMesh(const std::vector<int64_t>& sizes) : OneMesh(sizes, *topology_preset("h100")) {}
   [[nodiscard]] PlannedRedistribution plan(const Request& request, const PlanOptions& options) const {
-    const PlanOutcome outcome = plan_requests(meshes_, *topology_preset("h100"), {request}, options, "");
-    REQUIRE(outcome.failures.empty());
-    return outcome.plan.redistributions.front();
+    return OneMesh::plan(request, options).redistributions.front();
   }
-
- private:
-  MeshTable meshes_;
 };
 
 }  // namespace

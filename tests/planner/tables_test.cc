@@ -4,18 +4,15 @@
 #include <random>
 
 #include "../cost/all_states.h"
-#include "../cost/small_mesh.h"
-#include "planner/planner.h"
-#include "search/optimal.h"
+#include "planner/one_mesh.h"
 
 namespace meshplan {
 namespace {
 
 // Questions on one mesh, without a memory limit.
-class Asked {
+class Asked : public test::OneMesh {
  public:
-  Asked(const std::vector<int64_t>& sizes, Topology topology) : topology_(std::move(topology)) {
-    meshes_.meshes = {test::mesh_of(sizes)};
+  Asked(const std::vector<int64_t>& sizes, Topology topology) : OneMesh(sizes, std::move(topology)) {
     options_.max_memory_bytes = -1;
     options_.advice = false;
   }
@@ -24,20 +21,12 @@ class Asked {
     int64_t gap_ps = 0;
   };
   [[nodiscard]] Answer plan(const std::vector<int64_t>& shape, const State& src, const State& dst) const {
-    Request request;
-    request.id = "x";
-    request.tensor = {shape, DType::float32};
-    request.src = src;
-    request.dst = dst;
-    const PlanOutcome outcome = plan_requests(meshes_, topology_, {request}, options_, "");
-    REQUIRE(outcome.failures.empty());
-    const PlannedRedistribution& planned = outcome.plan.redistributions.front();
+    const Plan plan = OneMesh::plan(request(shape, src, dst), options_);
+    const PlannedRedistribution& planned = plan.redistributions.front();
     return {planned.totals.predicted_ps, planned.proven_gap_ps};
   }
 
  private:
-  MeshTable meshes_;
-  Topology topology_;
   PlanOptions options_;
 };
 

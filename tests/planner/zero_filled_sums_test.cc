@@ -6,9 +6,8 @@
 #include <algorithm>
 
 #include "../cost/all_states.h"
-#include "../cost/small_mesh.h"
 #include "cost/topology.h"
-#include "planner/planner.h"
+#include "planner/one_mesh.h"
 #include "tensor/largest_elements.h"
 #include "verify/verify.h"
 
@@ -17,49 +16,21 @@ using namespace meshplan;
 namespace {
 
 // Questions on one mesh, asked with an audit.
-class AuditedMesh {
+class AuditedMesh : public test::OneMesh {
  public:
-  explicit AuditedMesh(std::vector<int64_t> sizes, const char* topology = "h100")
-      : sizes_(std::move(sizes)), topology_(*topology_preset(topology)) {
-    meshes_.meshes = {test::mesh_of(sizes_)};
+  explicit AuditedMesh(std::vector<int64_t> sizes, const char* topology = "h100") : OneMesh(std::move(sizes), *topology_preset(topology)) {
     options.audit = true;
   }
-  [[nodiscard]] Request request(const std::vector<int64_t>& shape, const std::string& src, const std::string& dst) const {
-    return request(shape, parse_state(src, sizes_, shape.size()).value(), parse_state(dst, sizes_, shape.size()).value());
-  }
-  [[nodiscard]] static Request request(const std::vector<int64_t>& shape, State src, State dst) {
-    Request r;
-    r.id = "a";
-    r.tensor = {shape, DType::float32};
-    r.src = std::move(src);
-    r.dst = std::move(dst);
-    return r;
-  }
-  [[nodiscard]] Plan plan(const Request& request) const {
-    PlanOutcome outcome = plan_requests(meshes_, topology_, {request}, options, "");
-    REQUIRE(outcome.failures.empty());
-    return std::move(outcome.plan);
-  }
-  [[nodiscard]] const Mesh& mesh() const { return meshes_.meshes[0]; }
-  [[nodiscard]] const std::vector<int64_t>& sizes() const { return sizes_; }
+  [[nodiscard]] Plan plan(const Request& request) const { return OneMesh::plan(request, options); }
   [[nodiscard]] std::vector<std::string> filled(const Request& request, int64_t most_elements = INT64_MAX) const {
     std::vector<std::string> texts;
-    for (const State& state : zero_filled(request, sizes_, most_elements)) texts.push_back(to_text(state, sizes_));
+    for (const State& state : zero_filled(request, sizes(), most_elements)) texts.push_back(to_text(state, sizes()));
     return texts;
   }
   PlanOptions options;
-
- private:
-  std::vector<int64_t> sizes_;
-  MeshTable meshes_;
-  Topology topology_;
 };
 
-const AuditFinding* found_in(const Plan& plan) {
-  const auto& audit = plan.redistributions.front().audit;
-  const auto found = std::find_if(audit.begin(), audit.end(), [](const AuditFinding& f) { return f.code == "A0411"; });
-  return found == audit.end() ? nullptr : &*found;
-}
+const AuditFinding* found_in(const Plan& plan) { return test::finding_of(plan.redistributions.front(), "A0411"); }
 
 int64_t time_of(const Plan& plan) { return plan.redistributions.front().totals.predicted_ps; }
 

@@ -8,7 +8,6 @@
 #include "../cost/small_mesh.h"
 #include "cost/topology.h"
 #include "planner/planner.h"
-#include "verify/verify.h"
 
 namespace meshplan {
 namespace {
