@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "cost/worth.h"
+#include "diag/codes.h"
 #include "diag/outcome_codes.h"
 #include "json/scan.h"
 
@@ -15,13 +16,6 @@ namespace {
 
 // limit of places to locate; each takes time linear in the text before it, and only a few are shown
 constexpr size_t max_placed = 1'000;
-
-// "missing-flatten": the kind as -W takes it.
-std::string policy_name(WarningKind kind) {
-  std::string name = to_text(kind);
-  std::replace(name.begin(), name.end(), '_', '-');
-  return name;
-}
 
 bool names(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();
@@ -120,12 +114,28 @@ bool add_warning(const WarningPolicy& policy, const std::string& name, Diagnosti
   return is_error;
 }
 
+// Whether the spec allows a warning of its file, which is of no redistribution.
+bool is_allowed_in_file(const Spec& spec, std::string_view code) {
+  return std::any_of(spec.allow.begin(), spec.allow.end(),
+                     [&](const Allow& entry) { return entry.code == code; });
+}
+
+// Those of reading, which came before the policy was asked.
+bool settle_warnings_of_reading(const WarningPolicy& policy, const Spec& spec,
+                                Diagnostics& diagnostics) {
+  bool fails = false;
+  for (Diagnostic& diagnostic : diagnostics.take_warnings()) {
+    const std::string name = warning_kind(diagnostic.code);
+    if (is_allowed_in_file(spec, diagnostic.code) || names(policy.silenced, name)) continue;
+    fails = add_warning(policy, name, std::move(diagnostic), diagnostics) || fails;
+  }
+  return fails;
+}
+
 bool report_cut_short(const WarningPolicy& policy, const Spec& spec, Diagnostics& diagnostics) {
-  const std::string name = "incomplete-recording";
-  const bool allowed = std::any_of(spec.allow.begin(), spec.allow.end(), [](const Allow& entry) {
-    return entry.code == code_incomplete;
-  });
-  if (!spec.cut_short || allowed || names(policy.silenced, name)) return false;
+  const std::string name = warning_kind(code_incomplete);
+  if (!spec.cut_short || is_allowed_in_file(spec, code_incomplete) || names(policy.silenced, name))
+    return false;
   Diagnostic diagnostic;
   diagnostic.code = std::string(code_incomplete);
   diagnostic.place = spec.cut_short->place;
@@ -137,7 +147,7 @@ bool report_cut_short(const WarningPolicy& policy, const Spec& spec, Diagnostics
 
 bool report_one_copy(const WarningPolicy& policy, SpecPlaces& places, const Spec& spec,
                      Diagnostics& diagnostics) {
-  const std::string name = "one-copy";
+  const std::string name = warning_kind(code_one_copy);
   if (names(policy.silenced, name)) return false;
   bool fails = false;
   for (const OneCopy& end : ends_on_one_copy(spec)) {
@@ -164,7 +174,7 @@ bool limits_bind(const PlannedBundle& bundle) {
 
 bool report_slower_bundles(const WarningPolicy& policy, const Spec& spec, const Plan& plan,
                            Diagnostics& diagnostics) {
-  const std::string name = "slower-bundle";
+  const std::string name = warning_kind(code_slower_bundle);
   if (names(policy.silenced, name)) return false;
   bool fails = false;
   for (const PlannedBundle& bundle : plan.bundles) {
@@ -193,11 +203,12 @@ bool report_slower_bundles(const WarningPolicy& policy, const Spec& spec, const 
 
 bool report_warnings(const WarningPolicy& policy, SpecPlaces& places, const Spec& spec,
                      const Plan& plan, Diagnostics& diagnostics) {
-  bool fails = report_cut_short(policy, spec, diagnostics);
+  bool fails = settle_warnings_of_reading(policy, spec, diagnostics);
+  fails = report_cut_short(policy, spec, diagnostics) || fails;
   fails = report_one_copy(policy, places, spec, diagnostics) || fails;
   fails = report_slower_bundles(policy, spec, plan, diagnostics) || fails;
   for (const MergedWarning& merged : merge_warnings(plan, spec.allow)) {
-    const std::string name = policy_name(merged.warning.kind);
+    const std::string name = warning_kind(warning_code(merged.warning.kind));
     if (names(policy.silenced, name)) continue;
     Diagnostic diagnostic;
     diagnostic.code = warning_code(merged.warning.kind);

@@ -207,14 +207,7 @@ void bind(Binder& bind, Arguments& to, Words& words) {
 }
 
 Status read_warning_policy(const std::vector<std::string>& words, WarningPolicy& policy) {
-  static const std::vector<std::string> kinds = {"missing-flatten", "uneven-shape",
-                                                 "non-ascending",   "incomplete-recording",
-                                                 "one-copy",        "slower-bundle"};
-  std::vector<std::string> all = {"error"};
-  for (const std::string& kind : kinds) {
-    all.push_back("no-" + kind);
-    all.push_back("error=" + kind);
-  }
+  const std::vector<std::string> all = warning_words();
   for (const std::string& word : words) {
     if (word == "error") {
       policy.all_errors = true;

@@ -93,6 +93,8 @@ struct CommandDescription {
 // The commands in the order of the help; flags that every command takes are described apart.
 [[nodiscard]] const std::vector<CommandDescription>& command_descriptions();
 [[nodiscard]] const std::vector<FlagDescription>& common_flag_descriptions();
+// What -W takes: "error", "error=missing-flatten", ..., "no-missing-flatten", ...
+[[nodiscard]] std::vector<std::string> warning_words();
 
 // The text of --help, starting with examples; empty name: the overview.
 [[nodiscard]] std::string help_text(const std::string& command);

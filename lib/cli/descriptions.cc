@@ -4,6 +4,7 @@
 #include "cli/arguments.h"
 #include "cli/system.h"
 #include "cost/topology.h"
+#include "diag/codes.h"
 #include "render/mesh_view.h"
 #include "replay_host/open_backend.h"
 
@@ -216,6 +217,13 @@ const std::vector<CommandDescription>& command_descriptions() {
   return commands;
 }
 
+std::vector<std::string> warning_words() {
+  std::vector<std::string> words = {"error"};
+  for (const std::string& kind : warning_kinds()) words.push_back("error=" + kind);
+  for (const std::string& kind : warning_kinds()) words.push_back("no-" + kind);
+  return words;
+}
+
 const std::vector<FlagDescription>& common_flag_descriptions() {
   static const std::vector<FlagDescription> flags = {
       {"-h,--help", "", "examples and flags"},
@@ -223,13 +231,10 @@ const std::vector<FlagDescription>& common_flag_descriptions() {
        "colours (default: auto, on a terminal unless NO_COLOR is set)"},
       {"-q,--quiet", "", "print only errors and warnings"},
       {"-v,--verbose", "", "print more messages"},
-      {"-W",
-       "error|no-KIND|...",
-       "error: treat warnings as errors; error=KIND; no-KIND hides a kind (missing-flatten, uneven-shape, non-ascending, incomplete-recording, one-copy, slower-bundle)",
-       {"error", "error=missing-flatten", "error=uneven-shape", "error=non-ascending",
-        "error=incomplete-recording", "error=one-copy", "error=slower-bundle", "no-missing-flatten",
-        "no-uneven-shape", "no-non-ascending", "no-incomplete-recording", "no-one-copy",
-        "no-slower-bundle"}},
+      {"-W", "error|no-KIND|...",
+       "error: treat warnings as errors; error=KIND; no-KIND hides a kind (" +
+           join(warning_kinds(), ", ") + ")",
+       warning_words()},
       {"--diagnostics", "text|json|github|sarif",
        "how errors and warnings are printed on stderr (default: text)"},
   };
@@ -268,8 +273,8 @@ std::string help_text(const std::string& command) {
       text += left + each.summary + "\n";
     }
     text += "\nFlags of every command:\n" + flag_lines(common_flag_descriptions());
-    text += flag_lines(
-        {{"--version", "", "print the version"}, {"--help-man", "", "print this as a man page"}});
+    text += "\nWithout a command:\n" + flag_lines({{"--version", "", "print the version"},
+                                                   {"--help-man", "", "print this as a man page"}});
     text +=
         "\n\"-\" means stdin or stdout in place of a file; files are limited to " +
         human_bytes(max_input_bytes) +

@@ -83,6 +83,21 @@ const CodeEntry* find_code(std::string_view code) {
   return found != table.end() && found->code == code ? &*found : nullptr;
 }
 
+std::string warning_kind(std::string_view code) {
+  const CodeEntry* entry = find_code(code);
+  std::string kind = entry != nullptr ? entry->name : "";
+  std::replace(kind.begin(), kind.end(), '_', '-');
+  return kind;
+}
+
+std::vector<std::string> warning_kinds() {
+  std::vector<std::string> kinds;
+  for (const CodeEntry& entry : code_table()) {
+    if (entry.code.starts_with("W03")) kinds.push_back(warning_kind(entry.code));
+  }
+  return kinds;
+}
+
 std::optional<std::string> explain_code(std::string_view code) {
   std::string upper(code);
   std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) {

@@ -32,6 +32,11 @@ struct CodeEntry {
 [[nodiscard]] const std::vector<CodeEntry>& code_table();
 [[nodiscard]] const CodeEntry* find_code(std::string_view code);
 
+// "one-copy" of "W0305": a warning as -W takes it.
+[[nodiscard]] std::string warning_kind(std::string_view code);
+// Of all warnings that -W and "allow" know, in the order of their codes.
+[[nodiscard]] std::vector<std::string> warning_kinds();
+
 // What `meshplan explain CODE` prints: title, explanation, a failing and a fixed example. Case is
 // ignored.
 [[nodiscard]] std::optional<std::string> explain_code(std::string_view code);

@@ -123,6 +123,18 @@ std::vector<CodeEntry> advice_codes() {
        "leave the bundle out, and its members are run one by one. -W no-slower-bundle hides the "
        "warning, -W error makes it an error.",
        bundled("4096"), bundled("16777216"), ""},
+      {"W0307", "outermost_ranks", "an outermost level that names too few ranks",
+       "The outermost level of a topology holds every rank, whatever its ranks says. Where that is "
+       "less than one unit of the level inside it, the list may have been written from the outside "
+       "in, and its links would be taken for each other. Levels are listed from the inside out. "
+       "-W no-outermost-ranks hides the warning, -W error makes it an error.",
+       planned(
+           two_dims,
+           R"~(  "topology": {"levels": [{"name": "ib", "ranks": 1048576, "gb_per_s": 45, "latency_ns": 25000},
+                          {"name": "nvlink", "ranks": 8, "gb_per_s": 370, "latency_ns": 10000}]},
+)~",
+           "[16]", R"~(["R", "S(0)"])~", R"~(["R", "R"])~"),
+       planned(two_dims, hosts_of("8"), "[16]", R"~(["R", "S(0)"])~", R"~(["R", "R"])~")},
       {"A0401", "merged_uneven_gather", "PyTorch gathers uneven nested shards like a flat shard",
        "10 elements sharded over 2 and then over 2 are pieces of 3, 2, 3 and 2; sharded over 4 "
        "they are 3, 3, 3 and 1. PyTorch merges the two all_gathers of the nested shards into one "

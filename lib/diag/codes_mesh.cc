@@ -97,12 +97,16 @@ std::vector<CodeEntry> mesh_codes() {
            R"~("meshes": [{"parallel_dims": {"world": 64, "dp_replicate": 2, "dp_shard": 4, "tp": 8}}])~")},
       {"E0314", "topology", "levels that do not nest",
        "Levels are listed from the innermost to the outermost: the ranks of each are a multiple of "
-       "those of the previous one. The points of a measured table ascend.",
-       topology_of(R"~({"levels": [{"name": "ib", "ranks": 64, "gb_per_s": 45, "latency_ns": 25000},
-                          {"name": "nvlink", "ranks": 8, "gb_per_s": 370, "latency_ns": 10000}]})~"),
+       "those of the previous one; the outermost holds every rank, whatever its ranks says. The "
+       "points of a measured table ascend.",
        topology_of(
            R"~({"levels": [{"name": "nvlink", "ranks": 8, "gb_per_s": 370, "latency_ns": 10000},
-                          {"name": "ib", "ranks": 64, "gb_per_s": 45, "latency_ns": 25000}]})~")},
+                          {"name": "leaf", "ranks": 36, "gb_per_s": 50, "latency_ns": 20000},
+                          {"name": "ib", "ranks": 1048576, "gb_per_s": 45, "latency_ns": 25000}]})~"),
+       topology_of(
+           R"~({"levels": [{"name": "nvlink", "ranks": 8, "gb_per_s": 370, "latency_ns": 10000},
+                          {"name": "leaf", "ranks": 32, "gb_per_s": 50, "latency_ns": 20000},
+                          {"name": "ib", "ranks": 1048576, "gb_per_s": 45, "latency_ns": 25000}]})~")},
       {"E0315", "topology_file", "a topology file that cannot be read",
        "The path is relative to the folder of the spec. The file contains the object that topology would contain, with levels.",
        topology_of(R"~({"file": "no-such-file.json"})~"), topology_of(R"~("h100")~")},

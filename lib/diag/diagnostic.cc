@@ -167,6 +167,16 @@ void Diagnostics::add_all(const Diagnostics& others) {
     left_out_[index(severity)] += others.left_out(severity);
 }
 
+std::vector<Diagnostic> Diagnostics::take_warnings() {
+  std::vector<Diagnostic> taken;
+  std::vector<Diagnostic> others;
+  for (Diagnostic& diagnostic : diagnostics_)
+    (diagnostic.severity == Severity::warning ? taken : others).push_back(std::move(diagnostic));
+  diagnostics_ = std::move(others);
+  kept_[index(Severity::warning)] = 0;
+  return taken;
+}
+
 std::vector<Diagnostic> Diagnostics::sorted() const {
   std::vector<Diagnostic> all = diagnostics_;
   std::stable_sort(all.begin(), all.end(), [](const Diagnostic& a, const Diagnostic& b) {

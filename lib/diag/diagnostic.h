@@ -103,6 +103,8 @@ class Diagnostics {
   // Counts a diagnostic without storing it. If `full(severity)`, a reader can skip computing place
   // and message.
   void count_only(Severity severity);
+  // Takes out the warnings that are kept, in the order they were added.
+  [[nodiscard]] std::vector<Diagnostic> take_warnings();
 
   [[nodiscard]] size_t cap() const { return cap_; }
   [[nodiscard]] bool full(Severity severity) const { return kept_[index(severity)] >= cap_; }

@@ -27,6 +27,8 @@ constexpr std::string_view code_incomplete = "W0304";
 constexpr std::string_view code_one_copy = "W0305";
 // a bundle that takes longer than its members one by one, a warning
 constexpr std::string_view code_slower_bundle = "W0306";
+// an outermost level that names fewer ranks than the level inside it, a warning
+constexpr std::string_view code_outermost_ranks = "W0307";
 constexpr std::string_view code_diff_dearer = "W0801";    // a redistribution became more expensive
 constexpr std::string_view code_diff_numerics = "W0802";  // its reduction changed
 constexpr std::string_view code_diff_other = "W0803";     // it changed otherwise

@@ -32,9 +32,11 @@ Reader::More suggestion(std::string_view word, const std::vector<std::string>& c
   return more;
 }
 
-void Reader::add(const char* code, Place place, std::string message, More more) {
+void Reader::add(std::string_view code, Place place, std::string message, More more,
+                 Severity severity) {
   Diagnostic diagnostic;
-  diagnostic.code = code;
+  diagnostic.code = std::string(code);
+  diagnostic.severity = severity;
   diagnostic.place = std::move(place);
   diagnostic.message = std::move(message);
   diagnostic.help = std::move(more.help);
@@ -51,6 +53,10 @@ void Reader::error(const char* code, uint32_t index, std::string message, More m
     return;
   }
   add(code, place_of(document_, index), std::move(message), std::move(more));
+}
+
+void Reader::warning(std::string_view code, uint32_t index, std::string message, More more) {
+  add(code, place_of(document_, index), std::move(message), std::move(more), Severity::warning);
 }
 
 void Reader::error_naming(const char* code, uint32_t index, std::string message,

@@ -48,6 +48,8 @@ class Reader {
 
   using More = ReportDetail;
   void error(const char* code, uint32_t index, std::string message, More more = {});
+  // What -W decides about, once the file is read.
+  void warning(std::string_view code, uint32_t index, std::string message, More more = {});
   void error_at_key(const char* code, uint32_t index, std::string message, More more = {});
   // With a suggestion for `word`, which is none of the choices. They are asked for only where the
   // error is kept: a file may have many choices and as many wrong words.
@@ -97,7 +99,8 @@ class Reader {
                     std::string_view what);
   void unknown_key(uint32_t index, std::string_view key, const KeyRule* rules, size_t count,
                    std::string_view what);
-  void add(const char* code, Place place, std::string message, More more);
+  void add(std::string_view code, Place place, std::string message, More more,
+           Severity severity = Severity::error);
 
   const JsonDocument& document_;
   Diagnostics& diagnostics_;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "cost/topology.h"
+#include "diag/outcome_codes.h"
 #include "json/scan.h"
 #include "plan/topology_limits.h"
 #include "spec/read_protocols.h"
@@ -87,6 +89,36 @@ std::optional<TopologyLevel> read_level(Reader& reader, uint32_t index, size_t p
   return level;
 }
 
+// A level against the one inside it; the outermost holds every rank, whatever its "ranks" says.
+void nest(Reader& reader, uint32_t index, uint32_t inside, bool outermost, int64_t inner,
+          TopologyLevel& level) {
+  const std::string numbers =
+      "level " + quote(level.name) + " holds " + std::to_string(level.ranks) + " ranks, ";
+  const std::string fewer = "fewer than the " + std::to_string(inner) + " of the level inside it";
+  if (level.ranks < inner && outermost) {
+    reader.warning(code_outermost_ranks, index,
+                   "the outermost level " + quote(level.name) + " names " +
+                       counted(level.ranks, "rank") + ", " + fewer +
+                       "; it holds every rank all the same",
+                   {"levels are listed from the inside out: turn the list around if it is not",
+                    {},
+                    inside,
+                    "the level inside it"});
+    level.ranks = inner;
+  } else if (level.ranks < inner) {
+    reader.error("E0314", index, numbers + fewer,
+                 {"list levels from the inside out", {}, inside, "the level inside it"});
+  } else if (level.ranks % inner != 0 && !outermost) {
+    reader.error(
+        "E0314", index,
+        numbers + "not a multiple of the " + std::to_string(inner) + " of the level inside it",
+        {"a unit of a level is made of whole units of the level inside it",
+         {},
+         inside,
+         "the level inside it"});
+  }
+}
+
 std::optional<std::vector<TopologyLevel>> read_levels(Reader& reader, uint32_t index) {
   const auto list = reader.elements(index, "\"levels\"");
   if (!list) return std::nullopt;
@@ -101,38 +133,16 @@ std::optional<std::vector<TopologyLevel>> read_levels(Reader& reader, uint32_t i
                      std::to_string(most_levels) + " are priced");
     return std::nullopt;
   }
+  const size_t before = reader.errors();
   std::vector<TopologyLevel> levels;
-  bool good = true;
   for (size_t i = 0; i < list->size(); ++i) {
-    const auto level = read_level(reader, (*list)[i], i);
-    if (!level) {
-      good = false;
-      continue;
-    }
-    if (good && i > 0) {
-      const int64_t inner = levels.back().ranks;
-      const std::string numbers =
-          "level " + quote(level->name) + " holds " + std::to_string(level->ranks) + " ranks, ";
-      if (level->ranks < inner) {
-        reader.error(
-            "E0314", (*list)[i],
-            numbers + "fewer than the " + std::to_string(inner) + " of the level inside it",
-            {"list levels from the inside out", {}, (*list)[i - 1], "the level inside it"});
-        good = false;
-      } else if (level->ranks % inner != 0 && i + 1 < list->size()) {
-        reader.error(
-            "E0314", (*list)[i],
-            numbers + "not a multiple of the " + std::to_string(inner) + " of the level inside it",
-            {"a unit of a level is made of whole units of the level inside it",
-             {},
-             (*list)[i - 1],
-             "the level inside it"});
-        good = false;
-      }
-    }
-    levels.push_back(*level);
+    auto level = read_level(reader, (*list)[i], i);
+    if (!level) continue;
+    if (reader.errors() == before && i > 0)
+      nest(reader, (*list)[i], (*list)[i - 1], i + 1 == list->size(), levels.back().ranks, *level);
+    levels.push_back(*std::move(level));
   }
-  if (!good) return std::nullopt;
+  if (reader.errors() > before) return std::nullopt;
   return levels;
 }
 

@@ -257,6 +257,27 @@ TEST_CASE("topologies: a preset, levels, a file") {
   CHECK(diagnostics.empty());
 }
 
+TEST_CASE("the outermost level holds every rank, whatever its ranks says; fewer than one unit inside it is warned of") {
+  const auto levels = [](const std::string& ranks) {
+    return R"~({"levels": [{"name": "nvlink", "ranks": 8, "gb_per_s": 370, "latency_ns": 10000},
+        {"name": "ib", "ranks": )~" +
+           ranks + R"~(, "gb_per_s": 45, "latency_ns": 25000}]})~";
+  };
+  Diagnostics diagnostics;
+  for (const std::string ranks : {"8", "12", "1048576"})
+    CHECK(read_topology_file(levels(ranks), "t.json", diagnostics)->levels[1].ranks == std::stoi(ranks));
+  CHECK(diagnostics.empty());
+  // As many as are inside it is the least that readers of plans take.
+  CHECK(read_topology_file(levels("1"), "t.json", diagnostics) == read_topology_file(levels("8"), "t.json", diagnostics));
+  REQUIRE(diagnostics.kept().size() == 1);
+  const Diagnostic& warning = diagnostics.kept().front();
+  CHECK(warning.code == "W0307");
+  CHECK(warning.severity == Severity::warning);
+  CHECK(warning.place.pointer == "/levels/1");
+  CHECK(warning.message ==
+        "the outermost level \"ib\" names 1 rank, fewer than the 8 of the level inside it; it holds every rank all the same");
+}
+
 TEST_CASE("the topology that a plan holds is a topology file and a spec's topology") {
   std::vector<Topology> topologies;
   for (const std::string& name : topology_preset_names()) topologies.push_back(*topology_preset(name));
