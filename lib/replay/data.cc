@@ -99,11 +99,15 @@ double live_value(const DataQuestion& q, const Bounds& bounds, uint64_t random) 
   return sign * static_cast<double>(magnitude) * static_cast<double>(bounds.unit);
 }
 
-double random_value(const DataQuestion& q, uint64_t random) {
+double random_value(const DataQuestion& q, int64_t position, uint64_t random) {
   if (q.dtype == DType::boolean) return static_cast<double>(random & 1U);
   if (is_floating(q.dtype)) return static_cast<double>(random >> 11U) * 0x1p-52 - 1;
-  // Integers: small enough that sums of all contributions do not wrap, if the dtype allows.
-  const int64_t most = std::clamp<int64_t>(exact_limit(q.dtype) / q.contributions, 1, 1 << 20);
+  // Integers: small enough that sums of all contributions do not wrap; where the dtype has too few
+  // for that, only so many of them are not 0 (`position`: in the table).
+  const int64_t limit = std::min(exact_limit(q.dtype), exact_limit(q.reduce_dtype));
+  const bool adds = q.op == ReduceOp::sum || q.op == ReduceOp::avg;
+  if (adds && position % q.contributions >= limit) return 0;
+  const int64_t most = std::clamp<int64_t>(adds ? limit / q.contributions : limit, 1, 1 << 20);
   const auto magnitude = static_cast<double>(random % static_cast<uint64_t>(most + 1));
   return is_signed(q.dtype) && (random >> 63U) != 0 ? -magnitude : magnitude;
 }
@@ -186,7 +190,10 @@ DataTable::DataTable(const DataQuestion& question) : question_(question) {
   period_ = period_for(k_count);
   const Bounds bounds = exact_bounds(q);
   all_zero_ = q.kind == DataKind::exact && bounds.most == 0;
-  live_ = q.kind == DataKind::exact ? bounds.live : k_count;
+  // Random products of integers wrap, in float64 they do not: those are of exact data.
+  const bool wraps =
+      q.op == ReduceOp::product && !is_floating(q.dtype) && q.dtype != DType::boolean;
+  live_ = q.kind == DataKind::exact || wraps ? bounds.live : k_count;
   const int64_t size = element_bytes(q.dtype);
   source_.resize(static_cast<size_t>(period_ * size));
   answer_.resize(source_.size());
@@ -197,8 +204,8 @@ DataTable::DataTable(const DataQuestion& question) : question_(question) {
   for (int64_t p = 0; p < period_; ++p) {
     const uint64_t random = mix(q.seed, static_cast<uint64_t>(p));
     double value = neutral;
-    if (q.kind == DataKind::random) {
-      value = random_value(q, random);
+    if (q.kind == DataKind::random && !wraps) {
+      value = random_value(q, p, random);
     } else if (p % k_count < live_) {
       value = live_value(q, bounds, random);
     }

@@ -12,7 +12,8 @@
 //   integers for all contributions (bfloat16: up to 256), only `live` of them per element, chosen
 //   by its number, are not neutral.
 //   Values to average are multiples of the divisors.
-// random: arbitrary values (floats in -1..1); the result is also computed in float64 as reference.
+// random: arbitrary values (floats in -1..1, integers whose results do not wrap); the result is
+//   also computed in float64 as reference.
 #pragma once
 
 #include <cstddef>

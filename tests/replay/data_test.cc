@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "replay/all_dtypes.h"
@@ -180,6 +181,35 @@ TEST_CASE("random data stays within the tolerance of any order") {
         lacking.insert(lacking.end(), one.begin(), one.end());
       }
       if (dtype == DType::float32) CHECK(measure_error(lacking.data(), box, shape, table, 0, 4).beyond.wrong > 380);
+    }
+  }
+}
+
+TEST_CASE("random integers are such that sums and products of all contributions do not wrap") {
+  for (const DType dtype : {DType::int8, DType::uint8, DType::int16, DType::int32, DType::int64}) {
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::product, ReduceOp::max}) {
+      for (const int64_t contributions : {2, 7, 48, 600}) {
+        CAPTURE(to_text(dtype));
+        CAPTURE(to_text(op));
+        CAPTURE(contributions);
+        DataQuestion q;
+        q.dtype = q.reduce_dtype = dtype;
+        q.kind = DataKind::random;
+        q.op = op;
+        q.contributions = contributions;
+        const DataTable table(q);
+        const int64_t extent = 300;
+        const std::vector<int64_t> shape{extent};
+        std::vector<int64_t> order(static_cast<size_t>(contributions));
+        std::iota(order.begin(), order.end(), int64_t{0});
+        std::vector<std::byte> data;
+        for (int64_t i = 0; i < extent; ++i) {
+          const auto one = reduce_one(table, i, 0, order);
+          data.insert(data.end(), one.begin(), one.end());
+        }
+        CHECK(measure_error(data.data(), {{0, extent}}, shape, table, 0, 4).beyond.wrong == 0);
+        CHECK(std::set<double>(table.oracle().begin(), table.oracle().end()).size() > 1);
+      }
     }
   }
 }
