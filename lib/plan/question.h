@@ -19,6 +19,9 @@ struct PlanQuestion {
   // Only what rounds of bundles run: no far shares, nothing in laps, and two phases that those
   // fetch that want it.
   bool in_rounds = false;
+  // Shards may rest on every tensor dim that a search holds, not on a few of those that neither end
+  // shards: where nothing else fits a memory limit.
+  bool parks_anywhere = false;
 };
 
 // Steps with their states, ops, groups by mesh_dims and reasons; prices and proof are the

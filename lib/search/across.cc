@@ -455,7 +455,9 @@ Result<StepList> plan_across(const PlanQuestion& question, const LevelMap& level
       below_ps = search.best_ps();
     }
   }
-  if (!best) return nothing_fits(question.options->max_memory_bytes, least);
+  if (!best && may_park_elsewhere(question, what_if, shortcuts))
+    return plan_across(wider(question), levels, budget, what_if);
+  if (!best) return nothing_fits(question.options->max_memory_bytes, least, shortcuts);
   best->shortcuts = shortcuts;
   Shortcuts work_alone;
   work_alone.add(Shortcut::work_budget);

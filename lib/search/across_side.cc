@@ -21,9 +21,7 @@ Side::Side(const PlanQuestion& question, const LevelMap& levels, Request request
       levels_(levels),
       request_(std::move(request)),
       leads_away_(leads_away),
-      p_(make_problem(levels, question, request_, request_.dst)) {
-  if (p_) p_->frozen.fill(0);
-}
+      p_(make_problem(levels, question, request_, request_.dst)) {}
 
 int64_t Side::end_bytes() const {
   return saturating_mul(box_elements(*p_, leads_away_ ? p_->source : p_->target), p_->element);

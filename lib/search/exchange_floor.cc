@@ -143,7 +143,7 @@ int64_t by_peers_ps(const PlanProblem& p, const SearchState& from, const SearchS
   if (from.pending != to.pending) return ps;
   ps = std::min(ps, saturating_mul(in(ExchangeWay::two_phases), 1000));
   const int64_t by_all = saturating_mul(in(ExchangeWay::by_all), 1000);
-  if (p.least_by_all == INT64_MAX || by_all >= ps) return ps;
+  if (!p.all_may_fetch || by_all >= ps) return ps;
   // Whether all may fetch is asked only where it decides.
   if (ps < enough_ps || by_all >= enough_ps) return by_all;
   p.sides.recall(before);

@@ -75,7 +75,6 @@ class PeakSearch {
       if (least.peak <= enough) break;
       if (!may_go(p_, from, to, way)) continue;
       const Edge edge = exchange_edge(p_, from, to, way);
-      if (!goes(edge, way)) continue;
       const int64_t peak = peak_of(p_, from, edge);
       if (peak < least.peak) least = {edge, peak};
     }

@@ -64,6 +64,7 @@ class ProblemMaker {
         target_(target),
         options_(*question.options),
         crosses_(question.request->src_mesh != question.request->dst_mesh),
+        parks_anywhere_(question.parks_anywhere),
         cuts_(cuts),
         p_(made) {}
 
@@ -82,7 +83,7 @@ class ProblemMaker {
     p_.units_tell = !cut_evenly && !p_.units.empty();
     p_.inside = inside_units(p_);
     set_bytes();
-    set_least_by_all();
+    p_.all_may_fetch = all_may_fetch() && (cut_evenly || p_.units_tell);
     allow_groups();
     limit_memory();
     return true;
@@ -172,7 +173,7 @@ class ProblemMaker {
     }
     // A dim that neither end shards is only a place to park sub-axes: a few serve as well as many,
     // as a rule.
-    constexpr size_t enough_dims = 4;
+    const size_t enough_dims = parks_anywhere_ ? max_search_dims : 4;
     for (const int32_t d : idle) {
       if (order.size() >= enough_dims) {
         p_.shortcuts.add(Shortcut::parking_dims);
@@ -238,8 +239,6 @@ class ProblemMaker {
     p_.source_pending = p_.source.pending;
     p_.target.made = static_cast<uint16_t>(p_.target.pending & ~p_.kept);
     p_.target.pending = p_.kept;
-    for (int d = 0; d < p_.dims; ++d)
-      p_.frozen[static_cast<size_t>(d)] = common_prefix(p_.source, p_.target, d);
   }
 
   void set_joins() {
@@ -340,13 +339,6 @@ class ProblemMaker {
 
   // What stands for closed forms where those do not answer.
   void list_ranks() {
-    // Behind an uneven cut ranks may hold nothing, and a shard that both ends have may do better
-    // elsewhere on the way; so it may where bytes go faster by way of more peers, or the table of a
-    // collective holds up the exchange that moves the same boxes.
-    if (!p_.even || has_tables(*p_.topology) ||
-        std::any_of(p_.topology->levels.begin(), p_.topology->levels.end(),
-                    [](const TopologyLevel& l) { return l.peer_mb_per_s > 0; }))
-      p_.frozen.fill(0);
     if (p_.even && p_.always_line_up) return;
     if (p_.ranks <= few_ranks) {
       list_every_rank(p_);
@@ -359,16 +351,6 @@ class ProblemMaker {
   [[nodiscard]] bool all_may_fetch() const {
     return !p_.in_rounds && has_two_levels(p_) && p_.ranks <= whole_mesh_listed &&
            p_.total_elements != 0 && p_.total_elements != INT64_MAX;
-  }
-
-  void set_least_by_all() {
-    if (!all_may_fetch()) return;
-    if (p_.exact_levels && p_.even) p_.least_by_all = 1;
-    if (!p_.units_tell) return;
-    const UnitRanks& unit = p_.units.front();
-    const int64_t bytes =
-        saturating_mul(saturating_mul(2, unit.per_peer_ns), exchange_mb_per_s(unit.links)) / 1000;
-    p_.least_by_all = saturating_add(bytes / p_.element, 1);
   }
 
   void set_bytes() {
@@ -428,6 +410,7 @@ class ProblemMaker {
   const State& target_;
   const PlanOptions& options_;
   const bool crosses_;  // the question does, of which this is one mesh's part
+  const bool parks_anywhere_;
   const Cuts cuts_;
   PlanProblem& p_;
   bool scalar_ = false;

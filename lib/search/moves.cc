@@ -439,24 +439,6 @@ bool local_steps_lead_to_target(const PlanProblem& p, const SearchState& at) {
   return true;
 }
 
-Edge exchange_edge(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                   ExchangeWay way, int64_t most_ps) {
-  Edge edge;
-  edge.op = Op::exchange;
-  edge.group = p.all;
-  edge.phases = static_cast<uint8_t>(phases_of(way));
-  edge.reduced = static_cast<uint16_t>(from.pending & ~to.pending);
-  edge.to = to;
-  ExchangeCost cost = price_between(p, from, to, way, most_ps);
-  edge.whole_pieces = cost.whole_pieces;
-  edge.chunks = static_cast<int16_t>(cost.chunks);
-  edge.fetchers = cost.fetchers;
-  edge.far_64ths = static_cast<int8_t>(cost.far_64ths);
-  edge.at_least = cost.at_least;
-  edge.cost = {cost.predicted_ps, phases_of(way), cost.wire_bytes};
-  return edge;
-}
-
 int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge) {
   p.work += work::step;
   const ListingWork listings(*p.levels);

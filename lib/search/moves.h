@@ -6,15 +6,18 @@
 //         an all_gather where latencies grow with ranks; what is not summed keeps its bits (the
 //         audit says what it would save: planner/zero_filled_sums.h)
 //     sums that join others (PlanProblem::joins) in a bundle, beside other ops than sum and avg, or
-//         where the target has sums of its own; any that save less than joining_ps
-//     sub-axes that neither an end nor a level cuts (make_problem.cc)
-//     exchanges on one mesh that are fetched by all where those that want a box fetch about as much
-//     each, or where very much is to be listed (may_go)
+//         where the target has sums of its own, or once more on a sub-axis that the source has
+//         pending; any that save less than joining_ps
+//     sub-axes that neither an end nor a level cuts, and shards that rest on a tensor dim of extent
+//         1 where all is cut evenly (make_problem.cc)
+//     exchanges on one mesh that are fetched by all where very much is to be listed (may_go), or
+//     that go in shifts or in laps of all, as those across meshes may (transfer/README.md)
 #pragma once
 
 #include <functional>
 #include <vector>
 
+#include "search/exchange_edge.h"
 #include "search/packed.h"
 #include "search/search.h"
 
@@ -55,17 +58,7 @@ bool collective_moves(const PlanProblem& p, const SearchState& from, std::vector
 // Whether slices and to_partials alone lead from here to the target (never wrongly false).
 [[nodiscard]] bool local_steps_lead_to_target(const PlanProblem& p, const SearchState& at);
 
-// The cost of an exchange edge; group, reduced and phases are set.
-// A cost above `most_ps` may be told too low, but not as low as that.
-[[nodiscard]] Edge exchange_edge(const PlanProblem& p, const SearchState& from,
-                                 const SearchState& to, ExchangeWay way,
-                                 int64_t most_ps = INT64_MAX);
-// Whether the exchange goes that way at all: not every one is fetched by all (all_may_gain).
-[[nodiscard]] inline bool goes(const Edge& edge, ExchangeWay way) {
-  return way != ExchangeWay::by_all || edge.cost.ps < INT64_MAX;
-}
-
-// Peak bytes of a edge (input, output, staging).
+// Peak bytes of an edge (input, output, staging).
 [[nodiscard]] int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge);
 
 // Every state that holds exactly the frozen prefixes of `like` plus any arrangement of the sub-axes

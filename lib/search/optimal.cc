@@ -133,9 +133,21 @@ LeastPeak find_least_peak(const PlanProblem& p, int64_t work_budget, Found& foun
 
 }  // namespace
 
-Error nothing_fits(int64_t max_memory_bytes, const LeastPeak& least) {
+bool may_park_elsewhere(const PlanQuestion& question, const WhatIf& what_if,
+                        const Shortcuts& shortcuts) {
+  return !question.parks_anywhere && what_if.below_ps == INT64_MAX &&
+         shortcuts.has(Shortcut::parking_dims);
+}
+
+PlanQuestion wider(const PlanQuestion& question) {
+  PlanQuestion asked = question;
+  asked.parks_anywhere = true;
+  return asked;
+}
+
+Error nothing_fits(int64_t max_memory_bytes, const LeastPeak& least, const Shortcuts& shortcuts) {
   const std::string limit = "no plan fits max_memory_bytes " + std::to_string(max_memory_bytes);
-  if (!least.proven)
+  if (!least.proven || shortcuts.has(Shortcut::parking_dims))
     return no_plan(limit + " of those that the search had the work to look at: one takes " +
                    std::to_string(least.bytes) +
                    " bytes per rank at its peak; raise the limit to that");
@@ -194,7 +206,9 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
     best->steps = steps_of_edges(*problem, found.edges, "");
     best->dst = std::move(target.state);
   }
-  if (!best) return nothing_fits(question.options->max_memory_bytes, least);
+  if (!best && may_park_elsewhere(question, what_if, shortcuts))
+    return plan_optimal(wider(question), levels, budget, {what_if.also_declared});
+  if (!best) return nothing_fits(question.options->max_memory_bytes, least, shortcuts);
   best->shortcuts = shortcuts;
   best->least_ps = shortcuts.none() ? best_cost.ps : std::min(least_ps, best_cost.ps);
   return std::move(*best);
@@ -224,8 +238,7 @@ std::vector<Edge> first_hops(const PlanProblem& problem, int64_t most_work) {
   landing.made = 0;
   for (const ExchangeWay way : exchange_ways) {
     if (problem.source == landing || !may_go(problem, problem.source, landing, way)) continue;
-    const Edge edge = exchange_edge(problem, problem.source, landing, way);
-    if (goes(edge, way)) first.push_back(edge);
+    first.push_back(exchange_edge(problem, problem.source, landing, way));
   }
   std::vector<std::pair<int64_t, size_t>> soonest;
   for (size_t i = 0; i < first.size(); ++i)

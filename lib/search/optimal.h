@@ -39,8 +39,14 @@ struct WhatIf {
 [[nodiscard]] Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& levels);
 [[nodiscard]] Result<StepList> plan_optimal(const PlanQuestion& question);
 
+// Whether a question of which nothing was found is to be asked again with shards on more tensor
+// dims, and that question (PlanQuestion::parks_anywhere).
+[[nodiscard]] bool may_park_elsewhere(const PlanQuestion& question, const WhatIf& what_if,
+                                      const Shortcuts& shortcuts);
+[[nodiscard]] PlanQuestion wider(const PlanQuestion& question);
 // What there is to say where nothing fits the limit.
-[[nodiscard]] Error nothing_fits(int64_t max_memory_bytes, const LeastPeak& least);
+[[nodiscard]] Error nothing_fits(int64_t max_memory_bytes, const LeastPeak& least,
+                                 const Shortcuts& shortcuts);
 
 // Other plans than `best`: for every other first step the cheapest plan that starts with it,
 // cheapest first, `count` at most, each trace once and the best's never (plan --alternatives). So

@@ -430,8 +430,7 @@ ExchangeFloors PackedWorld::exchange_floors(const Packed& from, const Packed& to
   const int64_t one_phase_ps =
       has_far_holders(from, w) ? std::min(known.ps, known.far_share_ps) : known.ps;
   // Figures are kept for questions in which that is not offered, too.
-  const bool offered = p_->least_by_all < INT64_MAX;
-  return {one_phase_ps, known.two_phases_ps, offered ? known.by_all_ps : INT64_MAX};
+  return {one_phase_ps, known.two_phases_ps, p_->all_may_fetch ? known.by_all_ps : INT64_MAX};
 }
 
 // members_miss_unevenly of all_fetch.h; where nothing is pending.

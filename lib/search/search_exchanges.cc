@@ -325,7 +325,6 @@ std::optional<Edge> Search::priced_exchange(const SearchState& from, const Searc
   Edge edge = exchange_edge(p_, from, to, way, most_ps);
   const bool exact = !p_.estimated;
   p_.estimated = before;
-  if (!goes(edge, way)) return std::nullopt;
   if (exact) return edge;
   int64_t& least_left_out = has_best_ ? unpriced_ps_ : estimated_ps_;
   least_left_out = std::min(least_left_out, least_ps);

@@ -58,10 +58,10 @@ void Search::list_sliced(const SearchState& at, NodeTable& sliced) {
   if (sliced.find(at) >= 0) return;
   (void)sliced.intern(at);
   p_.work += work::state;
-  if (rest(table_.intern(at)) > best_.ps || is_scalar(p_)) return;
+  if (rest(table_.intern(at)) > best_.ps) return;
   for (unsigned free = p_.all & ~at.pending & ~at.made & ~sharding(at, p_.dims); free != 0;
        free &= free - 1) {
-    for (int d = 0; d < p_.dims; ++d) {
+    for (int d = 0; d < p_.dims && !is_scalar(p_); ++d) {
       SearchState next = at;
       append(next, p_.dims, d, static_cast<uint8_t>(__builtin_ctz(free)));
       if (!p_.only_even || cuts_evenly(p_, next)) list_sliced(next, sliced);

@@ -122,22 +122,6 @@ bool cuts_evenly(const PlanProblem& p, const SearchState& s, int d) {
   return true;
 }
 
-namespace {
-
-// Whether no part of a tensor dim can be much shorter than the widest: less than a quarter.
-bool cuts_nearly_evenly(const PlanProblem& p, const SearchState& s) {
-  const RankSides::Lists& lists = p.sides.lists(p, s);
-  for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
-    const RankSides::Sides& sides = *lists.along[as_index(d)];
-    const int64_t extent = p.tensor.shape[as_index(p.tensor_dim[as_index(d)])];
-    const int128 too_wide = int128{sides.numbers} * sides.widest - extent;
-    if (4 * too_wide > sides.widest) return false;
-  }
-  return true;
-}
-
-}  // namespace
-
 int64_t box_elements(const PlanProblem& p, const SearchState& s) {
   if (p.even) {
     int64_t parts = 1;
@@ -231,7 +215,7 @@ PlanProblem even_part(const PlanProblem& p) {
   PlanProblem even = p;
   even.even = even.only_even = true;
   even.may_move_nothing = p.total_elements == 0;
-  if (p.exact_levels) even.least_by_all = INT64_MAX;
+  if (p.exact_levels) even.all_may_fetch = false;
   for (int d = 0; d < p.dims; ++d) even.frozen[as_index(d)] = common_prefix(p.source, p.target, d);
   even.joins = static_cast<uint16_t>(even.joins & ~frozen_sub_axes(even));
   return even;
@@ -338,16 +322,12 @@ bool may_go(const PlanProblem& p, const SearchState& from, const SearchState& to
   if (way == ExchangeWay::one_phase) return true;
   if (from.pending != to.pending || !has_two_levels(p)) return false;
   if (way == ExchangeWay::two_phases) return members_share(p, to) || may_lap(p, from);
-  if (p.least_by_all == INT64_MAX || (from.pending | from.made | to.made) != 0) return false;
+  if (!p.all_may_fetch || (from.pending | from.made | to.made) != 0) return false;
   DigitChange change;
   if (lines_up(p, from, to, change))
     return members_miss_unevenly(p.world, change) &&
            saturating_mul(p.ranks, p.world.product(change.src_only)) <= whole_mesh_listed;
-  if (saturating_mul(p.ranks, shards_met(p, from, to)) > whole_mesh_listed) return false;
-  if (p.even && p.exact_levels) return true;
-  const int64_t sharing = p.exact_levels ? members_of_box(p, to) : 1;
-  return floor_div(box_elements(p, to), sharing) >= p.least_by_all &&
-         !(p.exact_levels && cuts_nearly_evenly(p, from) && cuts_nearly_evenly(p, to));
+  return saturating_mul(p.ranks, shards_met(p, from, to)) <= whole_mesh_listed;
 }
 
 // What one exchange may list while plans are searched, in pairs of a rank and a shard: fifteen
@@ -387,7 +367,7 @@ std::optional<ExchangeCost> floored_above(const PlanProblem& p, const SearchStat
 
 // By listing, where no closed form says it.
 ExchangeCost price_by_listing(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                              ExchangeWay way, int64_t most_ps) {
+                              ExchangeWay way, int64_t most_ps, bool plain) {
   p.work += 2 * work::state;
   const State src = to_state(p, from);
   const State dst = to_state(p, to);
@@ -401,8 +381,8 @@ ExchangeCost price_by_listing(const PlanProblem& p, const SearchState& from, con
   q.phases = phases_of(way);
   if (by_all) q.fetchers = Fetchers::all;
   q.most_listed = by_all ? whole_mesh_listed : searched_pairs;
-  q.in_laps_too = !p.in_rounds && way == ExchangeWay::two_phases;
-  q.far_too = far_share_too(p, from, to, way);
+  q.in_laps_too = !p.in_rounds && !plain && way == ExchangeWay::two_phases;
+  q.far_too = !plain && far_share_too(p, from, to, way);
   q.most_ps = most_ps;
   const ListingWork listings(*p.levels);
   const ExchangeCost cost = price_exchange(q);
@@ -417,13 +397,8 @@ ExchangeCost price_by_listing(const PlanProblem& p, const SearchState& from, con
 }  // namespace
 
 ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                           ExchangeWay way, int64_t most_ps) {
+                           ExchangeWay way, int64_t most_ps, bool plain) {
   const bool by_all = way == ExchangeWay::by_all;
-  if (by_all && !all_may_gain(p, from, to)) {
-    ExchangeCost never;
-    never.predicted_ps = INT64_MAX;
-    return never;
-  }
   DigitChange change;
   const DigitState a = digits_of(p, from);
   const DigitState b = digits_of(p, to);
@@ -433,12 +408,12 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
     change.longest = longest_of_piece(p, a, b);
     DigitQuestion q{p.levels,     &p.world, &change,       phases_of(way),
                     std::nullopt, &p.turns, searched_steps};
-    q.in_laps_too = !p.in_rounds;
+    q.in_laps_too = !p.in_rounds && !plain;
     q.most_ps = most_ps;
     const int64_t steps = p.turns.steps();
     const auto cost = price_digits(q);
     p.work += (p.turns.steps() - steps) / work::steps_a_unit;
-    const bool far_too = far_share_too(p, from, to, way);
+    const bool far_too = !plain && far_share_too(p, from, to, way);
     if (cost && (!far_too || cost->least_far_ps >= cost->predicted_ps)) return *cost;
     if (cost && cost->least_far_ps > most_ps) return at_least_far(*cost);
     in_closed_form = cost.has_value();
@@ -446,7 +421,7 @@ ExchangeCost price_between(const PlanProblem& p, const SearchState& from, const 
   if (!in_closed_form) {
     if (const auto least = floored_above(p, from, to, way, most_ps)) return *least;
   }
-  return price_by_listing(p, from, to, way, most_ps);
+  return price_by_listing(p, from, to, way, most_ps, plain);
 }
 
 }  // namespace meshplan

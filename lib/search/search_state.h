@@ -6,7 +6,10 @@
 //                                        major first
 //
 // Size-1 mesh dims are not sub-axes. Parts of a mesh dim are sub-axes only where every group is
-// allowed. The common prefix of both ends stays in the lists, frozen, where it never needs to move.
+// allowed. What both ends have in common at the front of a list may move like the rest of it:
+//
+//     a 8 x b 48, S(0)[0]S(0)[1] -> S(0)S(1)     over b at once: 47 peers
+//     ... -> S(1)S(0) -> ...                     over a and b: 8 peers, then 6
 #pragma once
 
 #include <algorithm>
@@ -153,7 +156,7 @@ struct PlanProblem {
   std::array<int64_t, max_sub_axes> size{};
   int dims = 0;  // tensor dims that take part
   std::array<int32_t, max_search_dims> tensor_dim{};
-  std::array<int, max_search_dims> frozen{};  // sub-axes of the common prefix
+  std::array<int, max_search_dims> frozen{};  // sub-axes of the common prefix that stay (even_part)
   uint16_t all = 0;                           // every sub-axis
   uint16_t kept = 0;   // pending in both ends with one op; may be reduced and made again on the way
   uint16_t joins = 0;  // may be made sums on the way, beside what is pending (joining_sums.h)
@@ -166,10 +169,8 @@ struct PlanProblem {
   bool may_move_nothing = false;  // boxes may be empty: some exchanges between two states are free
   // Of a bundle: no laps, no far shares, nothing fetched by all (ExchangeQuestion).
   bool in_rounds = false;
-  bool exact_levels = true;  // digits of sub-axes are known: exchanges have closed forms
-  // Where boxes or units are uneven, elements that one rank takes longer to fetch than two peers
-  // do: all share no less (ExchangeWay::by_all). 1: everything is even; INT64_MAX: it is not asked.
-  int64_t least_by_all = INT64_MAX;
+  bool exact_levels = true;    // digits of sub-axes are known: exchanges have closed forms
+  bool all_may_fetch = false;  // exchanges fetched by all are among the moves (ExchangeWay::by_all)
   int64_t total_elements = 1;
   int64_t idle_elements = 1;  // along the tensor dims that do not take part
   int64_t idle_longest = 1;   // longest extent among tensor dims that do not take part
@@ -241,7 +242,8 @@ enum class Cuts : uint8_t {
                                                       Cuts cuts = Cuts::at_levels);
 
 // The same question with the states alone that cut evenly, which is answered by closed forms; both
-// ends cut evenly. A plan of it is one of the whole question, but may not be the cheapest.
+// ends cut evenly. The common prefix of both ends stays in the lists, frozen. A plan of it is one
+// of the whole question, but may not be the cheapest.
 [[nodiscard]] PlanProblem even_part(const PlanProblem& p);
 // Those of the frozen prefixes: they stay in the lists, so they are pending in no state.
 [[nodiscard]] uint16_t frozen_sub_axes(const PlanProblem& p);
@@ -320,9 +322,7 @@ struct SubAxisRun {
 [[nodiscard]] bool has_two_levels(const PlanProblem& p);
 // Whether an exchange between two states may go in this way: in two phases where members share a
 // box, or may fetch in laps; by all where nothing is pending, no more is listed than
-// whole_mesh_listed, and where both states line up members of units miss unevenly (all_fetch.h),
-// or boxes or units are uneven and ranks may have so much to fetch that all gain something. Of
-// these some do not all the same (all_may_gain).
+// whole_mesh_listed, and, where both states line up, members of units miss unevenly (all_fetch.h).
 [[nodiscard]] bool may_go(const PlanProblem& p, const SearchState& from, const SearchState& to,
                           ExchangeWay way);
 
@@ -330,9 +330,10 @@ struct SubAxisRun {
 [[nodiscard]] bool may_have_far_share(const PlanProblem& p, ExchangeWay way);
 // Price of an exchange between two states, reducing the sub-axes that are pending before and not
 // after. One above `most_ps` is of no use, and may be told too low, but not as low as that.
+// `plain`: in no laps and without a far share, as these take more memory.
 [[nodiscard]] ExchangeCost price_between(const PlanProblem& p, const SearchState& from,
                                          const SearchState& to, ExchangeWay way,
-                                         int64_t most_ps = INT64_MAX);
+                                         int64_t most_ps = INT64_MAX, bool plain = false);
 // What no plan from `from` to `to` can beat. `growing`: nor one from any state that has more
 // sub-axes behind the lists of `from`. Above `enough_ps` it may be more.
 [[nodiscard]] Bounds bound_between(const PlanProblem& p, const SearchState& from,

@@ -126,8 +126,8 @@ void PackedWorld::time_levels() {
     least_inner_step_ps_ = p_->times.ps({}, floor_div(least_bytes(), power(total_ - inside_)),
                                         power(inside_), links(false));
   // Where all may fetch, members whose unit has their part fetch for others.
-  const bool by_all = p_->least_by_all < INT64_MAX;
-  const int64_t shared = by_all ? least_bytes() - ceil_div(least_bytes(), power(1)) : least_bytes();
+  const int64_t shared =
+      p_->all_may_fetch ? least_bytes() - ceil_div(least_bytes(), power(1)) : least_bytes();
   for (const bool several : {false, true})
     finest_part_ps_[several ? 1 : 0] =
         p_->times.ps({2, static_cast<int>(outer_level_), true, several}, shared, power(total_),

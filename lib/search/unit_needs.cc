@@ -74,31 +74,6 @@ const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const Sea
   return need_of(p, unit, pair_of(p, from, to));
 }
 
-bool all_may_gain(const PlanProblem& p, const SearchState& from, const SearchState& to) {
-  if (!may_go(p, from, to, ExchangeWay::by_all)) return false;
-  DigitChange change;
-  if (lines_up(p, from, to, change)) return true;
-  const int64_t mb_per_s = exchange_mb_per_s(p.units.front().links);
-  const auto fetch_ps = [&](int64_t elements, int64_t members) {
-    return transfer_ps(saturating_mul(elements, p.element), members, mb_per_s);
-  };
-  const UnitPair& pair = pair_of(p, from, to);
-  int64_t most = 0;
-  int64_t shared = 0;
-  for (const UnitRanks& unit : p.units) {
-    if (unit.level != 1) continue;
-    int64_t all = 0;
-    for (const UnitNeed::Want& want : need_of(p, unit, pair).wants) {
-      all = saturating_add(all, want.fetched);
-      most = std::max(most, fetch_ps(want.fetched, want.members));
-    }
-    shared = std::max(shared, fetch_ps(all, unit.members()));
-  }
-  if (p.even && p.exact_levels) return most > shared;
-  const int64_t peers_ps = saturating_mul(p.units.front().per_peer_ns, 2 * 1000);
-  return most - shared > std::max(shared / 4, peers_ps);
-}
-
 namespace {
 
 // Members that share the fetching of a box.
@@ -386,7 +361,7 @@ int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from, co
   const int64_t element = element_bytes_between(p, from, to);
   const unsigned free = sub_axes_of_holders(p, from, to, way);
   const UnitPair& pair = pair_of(p, from, to);
-  const int64_t floor = most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
+  return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
     p.work += work::unit_floor;
     UnitNeed& need = need_of(p, unit, pair);
     count_shards(p, unit, pair, need);
@@ -395,8 +370,6 @@ int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from, co
                ? one_phase_floor_ps(p, unit, need, outside, element, free)
                : two_phases_floor_ps(p, unit, need, outside, element, to, way);
   });
-  const bool offered = way != ExchangeWay::by_all || floor > enough_ps || all_may_gain(p, from, to);
-  return offered ? floor : INT64_MAX;
 }
 
 namespace {

@@ -90,13 +90,6 @@ struct UnitRanks {
 [[nodiscard]] const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit,
                                         const SearchState& from, const SearchState& to);
 
-// Whether members of the units that are looked at fetch so unevenly in two phases, by those that
-// want a box, that all may gain by sharing it: the one that fetches most would take longer than the
-// members of the unit that fetches most would, were that shared; where boxes or units are uneven by
-// a quarter, and the time of two peers. Where states line up, wherever all may share (may_go).
-[[nodiscard]] bool all_may_gain(const PlanProblem& p, const SearchState& from,
-                                const SearchState& to);
-
 // What a plan between two states takes at least by what units need, ps, 0 where it may make
 // contributions on the way; above `enough_ps` it may be
 // more. `from` may grow: what it grows to holds less. `at`: the pairs of their lists.

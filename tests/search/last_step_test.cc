@@ -177,12 +177,12 @@ TEST_CASE("no way of any number of steps takes less than what is left at least")
     REQUIRE(p);
     p->frozen.fill(0);
     p->state_limit = INT64_MAX;
-    REQUIRE(p->least_by_all == 1);
+    REQUIRE(p->all_may_fetch);
     PlanProblem alone = *p;
-    alone.least_by_all = INT64_MAX;
+    alone.all_may_fetch = false;
     PackedWorld without;
     without.reset(alone);
-    if (!w.by_all) p->least_by_all = INT64_MAX;
+    p->all_may_fetch = w.by_all;
     PackedWorld world;
     world.reset(*p);
     REQUIRE(world.usable());

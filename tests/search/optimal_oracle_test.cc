@@ -68,7 +68,7 @@ std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, const PlanProble
           const bool allowed = way == ExchangeWay::two_phases ? q == 0 && p.topology->levels.size() > 1 : may_go(p, at, to, way);
           if (!allowed) continue;
           const Edge edge = exchange_edge(p, at, to, way);
-          if (goes(edge, way)) edges.push_back(edge);
+          edges.push_back(edge);
         }
       }
       if (q == 0) break;

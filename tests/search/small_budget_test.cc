@@ -65,3 +65,42 @@ TEST_CASE("a search that ends early says no more than what the cheapest plan tak
   CHECK(raised > 50);
   MESSAGE(ended_early << " ended early, " << raised << " above the bound");
 }
+
+TEST_CASE("so it does of scalars, whose sums others join") {
+  // Outer links have the lower latency, and reduce in switches: by way of all ranks the sum of two takes less.
+  Topology topology = uniform_topology();
+  topology.levels = {topology.levels.front(), topology.levels.front()};
+  topology.levels[0].ranks = 2;
+  topology.levels[1].ranks = 4;
+  topology.levels[0].latency_ns = 10'000;
+  topology.levels[1].latency_ns = 3'000;
+  topology.levels[0].per_peer_ns = 50;
+  topology.levels[1].per_peer_ns = 1;
+  for (TopologyLevel& level : topology.levels) level.mb_per_s = 20'000;
+  for (TopologyLevel& level : topology.levels) level.switch_mb_per_s = 40'000;
+  topology.levels[1].peer_mb_per_s = 5'000;
+  Protocol protocol{"p0", 6'600, false, 5'000, {}};
+  protocol.levels.resize(2);
+  protocol.levels[0].hop_ns = 3'400;
+  protocol.levels[1].hop_ns = 1'000;
+  protocol.levels[1].share = 500;
+  topology.protocols = {protocol};
+  test::SmallQuestion question({2, 3, 2}, topology, {{1}, DType::bfloat16});
+  question.request.tensor.shape = {};
+  question.request.reduce_dtype = DType::float32;
+  question.request.src.shards = question.request.dst.shards = {};
+  question.request.src.partial = {{{2, 1, 2}, ReduceOp::sum}};
+  question.options.max_memory_bytes = -1;
+  const auto p = question.problem();
+  REQUIRE(p);
+  const Found cheapest = find_cheapest(*p, {});
+  REQUIRE(cheapest.exists);
+  REQUIRE(cheapest.shortcuts.none());
+  for (int64_t budget = 500; budget < 2 * cheapest.work; budget += budget / 4) {
+    CAPTURE(budget);
+    SearchOptions some;
+    some.work_budget = budget;
+    some.easy_work = budget / 10;
+    REQUIRE(find_cheapest(*p, some).least_ps <= cheapest.cost.ps);
+  }
+}
