@@ -120,14 +120,12 @@ bool is_allowed_in_file(const Spec& spec, std::string_view code) {
                      [&](const Allow& entry) { return entry.code == code; });
 }
 
-// Those of reading, which came before the policy was asked.
-bool settle_warnings_of_reading(const WarningPolicy& policy, const Spec& spec,
-                                Diagnostics& diagnostics) {
+bool report_reading(const WarningPolicy& policy, const Spec& spec, Diagnostics& diagnostics) {
   bool fails = false;
-  for (Diagnostic& diagnostic : diagnostics.take_warnings()) {
+  for (const Diagnostic& diagnostic : spec.warnings) {
     const std::string name = warning_kind(diagnostic.code);
     if (is_allowed_in_file(spec, diagnostic.code) || names(policy.silenced, name)) continue;
-    fails = add_warning(policy, name, std::move(diagnostic), diagnostics) || fails;
+    fails = add_warning(policy, name, diagnostic, diagnostics) || fails;
   }
   return fails;
 }
@@ -203,7 +201,7 @@ bool report_slower_bundles(const WarningPolicy& policy, const Spec& spec, const 
 
 bool report_warnings(const WarningPolicy& policy, SpecPlaces& places, const Spec& spec,
                      const Plan& plan, Diagnostics& diagnostics) {
-  bool fails = settle_warnings_of_reading(policy, spec, diagnostics);
+  bool fails = report_reading(policy, spec, diagnostics);
   fails = report_cut_short(policy, spec, diagnostics) || fails;
   fails = report_one_copy(policy, places, spec, diagnostics) || fails;
   fails = report_slower_bundles(policy, spec, plan, diagnostics) || fails;

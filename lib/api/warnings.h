@@ -55,10 +55,9 @@ class SpecPlaces {
   size_t placed_ = 0;
 };
 
-// Settles the warnings of reading, which are in the diagnostics already, by the policy; adds the
-// merged warnings to the diagnostics under the policy, that a recording was cut short,
-// which copies of meshes take no part (api/one_copy.h), and which bundles take longer than their
-// members one by one; returns whether one of them is an error.
+// Adds the warnings of reading and the merged ones to the diagnostics under the policy, that a
+// recording was cut short, which copies of meshes take no part (api/one_copy.h), and which bundles
+// take longer than their members one by one; returns whether one of them is an error.
 bool report_warnings(const WarningPolicy& policy, SpecPlaces& places, const Spec& spec,
                      const Plan& plan, Diagnostics& diagnostics);
 

@@ -55,7 +55,9 @@ int calibrate_command(Context& context, const Arguments& arguments) {
   int code = 0;
   std::optional<Topology> base;
   if (!arguments.planning.topology.empty()) {
-    base = settle_topology(context, "", {}, arguments.planning, code);
+    Spec none;
+    base = settle_topology(context, "", none, arguments.planning, code);
+    for (const Diagnostic& warning : none.warnings) context.diagnostics.add(warning);
     if (!base) return code;
   }
   if (arguments.inputs.empty() && arguments.against.empty())

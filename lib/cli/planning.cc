@@ -43,7 +43,7 @@ std::optional<Spec> parse_spec(Context& context, const std::string& path, const 
 
 }  // namespace
 
-std::optional<Topology> settle_topology(Context& context, const std::string& path, const Spec& spec,
+std::optional<Topology> settle_topology(Context& context, const std::string& path, Spec& spec,
                                         const PlanningFlags& flags, int& code) {
   if (flags.topology.empty()) return spec.topology ? *spec.topology : uniform_topology();
   if (auto preset = topology_preset(flags.topology)) return preset;
@@ -62,7 +62,10 @@ std::optional<Topology> settle_topology(Context& context, const std::string& pat
     code = context.fail(path, bad_input("--topology: " + text.error().message));
     return std::nullopt;
   }
-  auto topology = read_topology_file(*text, flags.topology, context.diagnostics);
+  Diagnostics own;
+  auto topology = read_topology_file(*text, flags.topology, own);
+  for (Diagnostic& warning : own.take_warnings()) spec.warnings.push_back(std::move(warning));
+  context.diagnostics.add_all(own);
   if (!topology) code = exit_code(Fault::bad_input);
   return topology;
 }

@@ -14,9 +14,10 @@ namespace meshplan {
 
 // --topology: a preset's name or a file, which is read as strictly as a spec's topology; else the
 // spec's; else uniform. Problems go to context.diagnostics, those of the flag itself as problems of
-// `path`; then there is no value and `code` is the exit code.
+// `path`; then there is no value and `code` is the exit code. Warnings of a file that is read join
+// those of the spec.
 [[nodiscard]] std::optional<Topology> settle_topology(Context& context, const std::string& path,
-                                                      const Spec& spec, const PlanningFlags& flags,
+                                                      Spec& spec, const PlanningFlags& flags,
                                                       int& code);
 
 // Everything from the file on. Problems go to context.diagnostics; then there is no value and

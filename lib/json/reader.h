@@ -48,7 +48,7 @@ class Reader {
 
   using More = ReportDetail;
   void error(const char* code, uint32_t index, std::string message, More more = {});
-  // What -W decides about, once the file is read.
+  // What -W decides about, once the file is read (Spec::warnings).
   void warning(std::string_view code, uint32_t index, std::string message, More more = {});
   void error_at_key(const char* code, uint32_t index, std::string message, More more = {});
   // With a suggestion for `word`, which is none of the choices. They are asked for only where the

@@ -235,9 +235,11 @@ std::optional<Spec> read_spec(std::string_view text, const std::string& file,
   Reading reading;
   reading.again = again;
   const bool good = read_into(text, outermost_file(file, read_file), own, reading);
+  std::vector<Diagnostic> warnings = own.take_warnings();
   diagnostics.add_all(own);
   if (!good || own.has_errors()) return std::nullopt;
   Spec spec = std::move(reading.spec);
+  spec.warnings = std::move(warnings);
   spec.meshes = std::move(reading.made.table);
   spec.requests = std::move(reading.known.requests);
   spec.request_spans = std::move(reading.known.spans);

@@ -74,6 +74,7 @@ struct Spec {
   std::optional<SpecText> extended;
   std::optional<CutShort> cut_short;  // "x-incomplete" of the file whose redistributions these are
   bool recorded = false;              // "x-recorded" of that file
+  std::vector<Diagnostic> warnings;   // of reading: what becomes of them is -W's (api/warnings.h)
   // Byte range of each request in the text, for `locate` (diag/diagnostic.h): where a warning or
   // failure of the planner is shown.
   std::vector<std::pair<size_t, size_t>> request_spans;

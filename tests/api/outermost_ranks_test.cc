@@ -1,6 +1,7 @@
 // A warning that reading a spec gives, under -W and "allow".
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "api/texts.h"
@@ -51,6 +52,13 @@ TEST_CASE("-W and \"allow\" decide about a warning of reading as about any other
   CHECK(outcome_of(levels_to("2"), {false, {}, {"one-copy"}}).lines == "W0307 /topology/levels/1\n");
   CHECK(outcome_of(levels_to("2", R"~("allow": [{"code": "W0307", "reason": "meant"}], )~")).lines == "");
   CHECK(outcome_of(levels_to("2", R"~("allow": [{"code": "W0305", "reason": "meant"}], )~")).lines == "W0307 /topology/levels/1\n");
+  // What one file allows, another of the same run does not.
+  Diagnostics both;
+  int code = 0;
+  const std::string allows = R"~("allow": [{"code": "W0307", "reason": "meant"}], )~";
+  for (const std::string& text : {levels_to("2"), levels_to("2", allows)})
+    REQUIRE(plan_spec_text(text, {}, {"spec.json", {}, {}, {}}, both, code));
+  CHECK(std::count_if(both.kept().begin(), both.kept().end(), [](const Diagnostic& d) { return d.code == "W0307"; }) == 1);
   for (const WarningPolicy& policy : {WarningPolicy{true, {}, {}}, WarningPolicy{false, {"outermost-ranks"}, {}}}) {
     const Outcome error = outcome_of(levels_to("2"), policy);
     CHECK(error.lines.find("W0307! /topology/levels/1\n") != std::string::npos);

@@ -19,6 +19,7 @@ std::multiset<std::string> codes_of(const std::string& text) {
   CHECK(spec.has_value() == !diagnostics.has_errors());
   std::multiset<std::string> codes;
   for (const Diagnostic& diagnostic : diagnostics.kept()) codes.insert(diagnostic.code);
+  for (const Diagnostic& warning : spec ? spec->warnings : std::vector<Diagnostic>{}) codes.insert(warning.code);
   return codes;
 }
 
