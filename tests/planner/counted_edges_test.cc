@@ -186,6 +186,7 @@ TEST_CASE("every step that a search may take is accepted, and counted as it is p
       if (from == to) continue;
       // What reduces goes in one phase.
       for (const ExchangeWay way : exchange_ways) {
+        if (way == ExchangeWay::by_all && !may_go(*p, from, to, way)) continue;
         if (way == ExchangeWay::one_phase || from.pending == to.pending) check(from, exchange_edge(*p, from, to, way), way);
       }
     }
