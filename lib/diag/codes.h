@@ -32,9 +32,11 @@ struct CodeEntry {
 [[nodiscard]] const std::vector<CodeEntry>& code_table();
 [[nodiscard]] const CodeEntry* find_code(std::string_view code);
 
+// Whether -W and "allow" know it: a warning of the planners, of recordings or of reading.
+[[nodiscard]] bool may_be_silenced(std::string_view code);
 // "one-copy" of "W0305": a warning as -W takes it.
 [[nodiscard]] std::string warning_kind(std::string_view code);
-// Of all warnings that -W and "allow" know, in the order of their codes.
+// Of all that may be silenced, in the order of their codes.
 [[nodiscard]] std::vector<std::string> warning_kinds();
 
 // What `meshplan explain CODE` prints: title, explanation, a failing and a fixed example. Case is

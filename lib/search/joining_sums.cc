@@ -18,7 +18,7 @@ uint16_t joining_sub_axes(const PlanProblem& p) {
     const ReduceOp op = p.source_op[as_index(__builtin_ctz(left))];
     if (op != ReduceOp::sum && op != ReduceOp::avg) return 0;
   }
-  return static_cast<uint16_t>(p.all & ~p.source.pending & ~frozen_sub_axes(p));
+  return static_cast<uint16_t>(p.all & ~p.source.pending);
 }
 
 }  // namespace meshplan

@@ -21,8 +21,8 @@ constexpr int64_t joining_ps = 1'000;
 // Takes that out of a plan that was found; what it took out.
 int64_t drop_joining_ps(std::vector<Edge>& edges);
 
-// PlanProblem::joins of a problem whose ends and frozen prefixes are set: none beside other ops
-// than sum and avg, where the target has sums of its own, or in a bundle.
+// PlanProblem::joins of a problem whose ends are set: none beside other ops than sum and avg, where
+// the target has sums of its own, or in a bundle.
 [[nodiscard]] uint16_t joining_sub_axes(const PlanProblem& p);
 
 // Calls visit(state, sub-axis as a bit) where one more sub-axis becomes pending, to be reduced with

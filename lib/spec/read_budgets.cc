@@ -89,17 +89,14 @@ void read_budgets_of(Reader& reader, uint32_t list, bool bundles, const Check& c
   }
 }
 
-// Only the planners' warnings can be silenced, and that of a recording.
 void check_silenced(Reader& reader, uint32_t index, const std::string& code) {
-  const CodeEntry* entry = find_code(code);
-  const auto planners = [](std::string_view known) { return known.substr(0, 3) == "W03"; };
-  if (entry != nullptr && planners(code)) return;
+  if (may_be_silenced(code)) return;
   std::vector<std::string> warnings;
   for (const CodeEntry& known : code_table()) {
-    if (planners(known.code)) warnings.emplace_back(known.code);
+    if (may_be_silenced(known.code)) warnings.emplace_back(known.code);
   }
   const std::string message =
-      entry != nullptr
+      find_code(code) != nullptr
           ? quote(code) + " is not a warning of the planner, and only those can be silenced"
           : "there is no warning " + quote(code);
   reader.error("E0412", index, message, suggestion(code, warnings, "the warnings are "));

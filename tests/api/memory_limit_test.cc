@@ -4,7 +4,6 @@
 #include <string>
 
 #include "api/texts.h"
-#include "diag/outcome_codes.h"
 
 using namespace meshplan;
 

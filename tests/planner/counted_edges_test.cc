@@ -62,17 +62,13 @@ EdgeWorld random_edge_world(Random& random) {
   return w;
 }
 
-// What both ends begin with stays where it is; the other sub-axes are anywhere, or pending.
+// The sub-axes that are not pending are anywhere.
 SearchState random_edge_end(const PlanProblem& p, uint16_t pending, Random& random) {
   SearchState s;
   s.pending = pending;
-  for (int d = 0; d < p.dims; ++d) {
-    for (int i = 0; i < p.frozen[static_cast<size_t>(d)]; ++i)
-      append(s, p.dims, d, p.source.sub_axis[static_cast<size_t>(p.source.begin_of(d) + i)]);
-  }
   std::vector<int> others;
   for (int i = 0; i < p.sub_axes; ++i) {
-    if (((pending | frozen_sub_axes(p)) >> i & 1) == 0) others.push_back(i);
+    if ((pending >> i & 1) == 0) others.push_back(i);
   }
   random.shuffle(others);
   for (const int i : others) {

@@ -50,7 +50,6 @@ TEST_CASE("no plan with one communicating step takes less than its floors") {
     PackedWorld world;
     world.reset(*p);
     REQUIRE(world.usable());
-    p->frozen.fill(0);
     for (int k = 0; k < 300; ++k) {
       const auto pending = static_cast<uint16_t>(k % 4 == 0 ? random() & p->all : 0);
       const SearchState at = test::random_state(*p, pending, random);
@@ -175,7 +174,6 @@ TEST_CASE("no way of any number of steps takes less than what is left at least")
     const test::SmallQuestion question(w.sizes, test::two_levels(w.inside, 500), {std::vector<int64_t>(w.rank, extent), DType::float32});
     auto p = question.problem();
     REQUIRE(p);
-    p->frozen.fill(0);
     p->state_limit = INT64_MAX;
     REQUIRE(p->all_may_fetch);
     PlanProblem alone = *p;
@@ -270,7 +268,6 @@ TEST_CASE("no way takes less over the outer links than its steps one by one") {
     test::SmallQuestion question(w.sizes, test::two_levels(w.inside, 500), {std::vector<int64_t>(w.rank, extent), DType::float32});
     auto p = question.problem();
     REQUIRE(p);
-    p->frozen.fill(0);
     p->state_limit = INT64_MAX;
     PackedWorld world;
     world.reset(*p);
@@ -339,7 +336,6 @@ TEST_CASE("no step takes less than what units fetch and reduce, whatever is pend
                                        {std::vector<int64_t>(w.rank, extent), DType::float32});
     auto p = question.problem();
     REQUIRE(p);
-    p->frozen.fill(0);
     p->state_limit = INT64_MAX;
     PackedWorld world;
     world.reset(*p);
@@ -455,9 +451,7 @@ TEST_CASE("a sum that is fetched and shared takes two steps over the outer links
     SearchState like;
     like.pending = q;
     std::vector<SearchState> spread;
-    auto any = *p;
-    any.frozen.fill(0);
-    REQUIRE(all_spreads(any, like, static_cast<uint16_t>(p->all & ~q), SIZE_MAX, spread));
+    REQUIRE(all_spreads(*p, like, static_cast<uint16_t>(p->all & ~q), SIZE_MAX, spread));
     for (const SearchState& s : spread) outside.add(world, world.pack(s), 0);
   }
   const Packed source = packed(0b110100, {{0, 0}, {1, 3}});

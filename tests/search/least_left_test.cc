@@ -87,7 +87,6 @@ TEST_CASE("no plan has less left than single steps take: against the cheapest pl
     for (int k = 0; k < 10; ++k) {
       auto p = question.problem();
       REQUIRE(p);
-      p->frozen.fill(0);
       p->state_limit = INT64_MAX;
       p->source = test::random_state(*p, static_cast<uint16_t>(k % 2 == 0 ? 0 : random() & p->all), random);
       p->source_pending = p->source.pending;

@@ -35,7 +35,6 @@ int64_t least_exchange_ps(const PlanProblem& p) {
 // Least cost from the source to every state, every move tried but those to a state that was reached for no more than a move there takes at least.
 // `like`: what its plans may make pending on the way is taken from there.
 std::map<SearchState, PlanCost, Less> exhaustive(PlanProblem p, const PlanProblem& like) {
-  p.frozen.fill(0);
   p.kept = like.kept;
   p.joins = like.joins;
   p.source_op = like.source_op;

@@ -68,7 +68,6 @@ TEST_CASE("plans that scatter first take no less than is said of them, and lists
     PackedWorld world;
     world.reset(*p);
     REQUIRE(world.usable());
-    p->frozen.fill(0);
     for (int k = 0; k < 40; ++k) {
       p->source = test::random_state(*p, static_cast<uint16_t>(random() & p->all), random);
       p->source_pending = p->source.pending;

@@ -37,7 +37,6 @@ TEST_CASE("a search that ends early says no more than what the cheapest plan tak
       p.source = test::random_state(p, k % 3 == 0 ? static_cast<uint16_t>(random() & p.all) : uint16_t{0}, random);
       p.target = test::random_state(p, 0, random);
       p.source_pending = p.source.pending;
-      p.frozen.fill(0);
       p.state_limit = INT64_MAX;
       CAPTURE(to_text(to_state(p, p.source), w.sizes));
       CAPTURE(to_text(to_state(p, p.target), w.sizes));
@@ -76,8 +75,10 @@ TEST_CASE("so it does of scalars, whose sums others join") {
   topology.levels[1].latency_ns = 3'000;
   topology.levels[0].per_peer_ns = 50;
   topology.levels[1].per_peer_ns = 1;
-  for (TopologyLevel& level : topology.levels) level.mb_per_s = 20'000;
-  for (TopologyLevel& level : topology.levels) level.switch_mb_per_s = 40'000;
+  for (TopologyLevel& level : topology.levels) {
+    level.mb_per_s = 20'000;
+    level.switch_mb_per_s = 40'000;
+  }
   topology.levels[1].peer_mb_per_s = 5'000;
   Protocol protocol{"p0", 6'600, false, 5'000, {}};
   protocol.levels.resize(2);

@@ -105,7 +105,6 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
       PlanProblem one = *p;
       one.source = test::random_state(*p, 0, random);
       one.target = test::random_state(*p, 0, random);
-      one.frozen.fill(0);
       one.state_limit = INT64_MAX;
       const Found found = find_cheapest(one);
       REQUIRE(found.exists);
