@@ -36,6 +36,7 @@ class ExchangeFloor {
     wanting_ = p.ranks / apart / group_size(p, sharding(to, p.dims));
     missing_ = most_missing(p, pairs_of_lists(p, from, to), contributions_);
     shard_ = shared_ = p.idle_elements;
+    stretch_ = longest_stretch(p, to, box_elements(p, to));
     if (is_scalar(p)) return;
     const RankSides::Lists& before = p.sides.lists(p, from);
     const RankSides::Lists& after = p.sides.lists(p, to);
@@ -65,22 +66,31 @@ class ExchangeFloor {
         bandwidth += exchange_mb_per_s(levels[l]);
         latency = std::min(latency, levels[l].latency_ns);
       }
-      latency = std::max(latency, peers_.start_ns[static_cast<size_t>(way)]);
+      int64_t peers = peers_beyond(k, way);
+      int64_t start_ns = peers_.start_ns[static_cast<size_t>(way)];
+      if (way == ExchangeWay::by_all && k == 1) {
+        // Who fetches takes no more than an even share, which is none larger than a box.
+        const int64_t asking = ceil_div(elements, stretch_);
+        if (asking > peers)
+          start_ns = saturating_add(start_ns, saturating_mul(asking - peers, outer_peer_ns()));
+        peers = std::max(peers, asking);
+      }
+      latency = std::max(latency, start_ns);
       if (way == ExchangeWay::one_phase) latency = saturating_add(latency, peers_.peers_ns);
       const int64_t bytes = saturating_mul(elements, element_);
       // Peers that one phase pays for may all lie outside.
       const bool may_lie_outside = way == ExchangeWay::one_phase && k > 0;
       const PaidPeers paid = may_lie_outside ? peers_.paid : PaidPeers{};
-      const int64_t transfer =
-          k + 1 == levels.size()
-              ? least_transfer_ps(levels.back(), bytes, 1, peers_beyond(k, way), paid)
-              : transfer_ps(bytes, 1, bandwidth);
+      const int64_t transfer = k + 1 == levels.size()
+                                   ? least_transfer_ps(levels.back(), bytes, 1, peers, paid)
+                                   : transfer_ps(bytes, 1, bandwidth);
       most = std::max(most, saturating_add(saturating_mul(latency, 1000), transfer));
     }
     return most;
   }
 
  private:
+  [[nodiscard]] int64_t outer_peer_ns() const { return p_.known_peers.prices.outer_peer_ns; }
   // Of what goes beyond units of the level inside of level k.
   [[nodiscard]] int64_t peers_beyond(size_t k, ExchangeWay way) const {
     return k == 0 && way == ExchangeWay::one_phase ? peers_.all : peers_in_other_units(peers_, way);
@@ -121,6 +131,7 @@ class ExchangeFloor {
   int64_t wanting_ = 1;  // ranks that want an element
   int64_t shard_ = 0;    // elements of the largest
   int64_t shared_ = 0;   // that a rank wants of it at most
+  int64_t stretch_ = 1;  // that a rank fetches at most where all do
   int64_t missing_ = 0;  // elements that some rank receives
 };
 

@@ -76,10 +76,39 @@ const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const Sea
 
 namespace {
 
-// Members that share the fetching of a box.
-int64_t sharing(const UnitRanks& unit, const UnitNeed::Want& want, ExchangeWay way) {
-  if (way == ExchangeWay::one_phase) return 1;
-  return way == ExchangeWay::by_all ? unit.members() : want.members;
+// Where all members fetch, each has a stretch of what the unit misses, box after box. Stretches are
+// of one length but for rounding within a piece (transfer/two_phases.h), so a box lies in few of
+// them, and some member fetches many of its shards, each from a holder of its own.
+//
+//     8 members that want a box each, which meets 16 shards outside: a box lies in two stretches at
+//     most, so that some member has 8 peers at least; the first box lies in one, so that one has 16
+class Stretches {
+ public:
+  Stretches(const UnitRanks& unit, const UnitNeed& need) : members_(unit.members()) {
+    for (const UnitNeed::Want& want : need.wants) all_ += want.fetched;
+  }
+  // A box that meets so many shards outside.
+  void add(const UnitNeed::Want& want, int64_t shards) {
+    if (want.fetched == 0) return;
+    const int128 stretches = (int128{want.fetched} * members_ + all_ - 1) / all_;
+    most_ = std::max(most_, ceil_div(shards, std::min(members_, saturated(stretches + 1))));
+    // One box is the first, but it is not known which.
+    first_ = std::min(first_, ceil_div(shards, saturated(stretches)));
+  }
+  // That some member has at least.
+  [[nodiscard]] int64_t peers() const { return first_ == INT64_MAX ? 0 : std::max(most_, first_); }
+
+ private:
+  int64_t members_;
+  int128 all_ = 0;
+  int64_t most_ = 0;
+  int64_t first_ = INT64_MAX;
+};
+
+// Whether what is missed of each box is counted to the element, and all members of a unit of the
+// innermost level talk to one another.
+bool knows_stretches(const PlanProblem& p, const UnitRanks& unit, const UnitPair& pair) {
+  return unit.level == 1 && sums_fit(p) && pair.contributions == 1 && pair.talking == p.ranks;
 }
 
 // Of each box that members want, how many shards of the source, each contribution to a sum by
@@ -106,12 +135,20 @@ void count_shards(const PlanProblem& p, const UnitRanks& unit, const UnitPair& p
 
 // Of these the most that one member fetches at least: in two phases those that want one box share
 // its shards, or all members do.
-int64_t shards_outside(const UnitRanks& unit, const UnitNeed& need, ExchangeWay way) {
+int64_t shards_outside(const PlanProblem& p, const UnitRanks& unit, const UnitPair& pair,
+                       const UnitNeed& need, ExchangeWay way) {
+  const bool by_all = way == ExchangeWay::by_all;
   int64_t most = 0;
   for (const UnitNeed::Want& want : need.wants) {
-    if (want.shards > most) most = std::max(most, ceil_div(want.shards, sharing(unit, want, way)));
+    const int64_t sharing = by_all ? unit.members() : want.members;
+    if (want.shards <= most) continue;
+    most = std::max(most,
+                    way == ExchangeWay::one_phase ? want.shards : ceil_div(want.shards, sharing));
   }
-  return most;
+  if (!by_all || !knows_stretches(p, unit, pair)) return most;
+  Stretches stretches(unit, need);
+  for (const UnitNeed::Want& want : need.wants) stretches.add(want, want.shards);
+  return std::max(most, stretches.peers());
 }
 
 }  // namespace
@@ -287,8 +324,8 @@ int64_t one_phase_floor_ps(const PlanProblem& p, const UnitRanks& unit, const Un
   return std::min(ps, step_ps(unit.exchange_latency_ns, peers_ns, slowest));
 }
 
-// Elements of the largest slice of a piece that ranks of `to` want: a piece is cut along its
-// longest side, so that a slice has no more than what the box has across its own longest.
+// Of a piece that ranks of `to` want: it is cut along its longest side, so that a slice has no more
+// than what the box has across its own longest.
 int64_t largest_slice(const PlanProblem& p, const SearchState& to) {
   int64_t longest = p.idle_longest;
   const RankSides::Lists& wanted = p.sides.lists(p, to);
@@ -297,9 +334,27 @@ int64_t largest_slice(const PlanProblem& p, const SearchState& to) {
   return ceil_div(box_elements(p, to), longest);
 }
 
+}  // namespace
+
+int64_t longest_stretch(const PlanProblem& p, const SearchState& to, int64_t even) {
+  return saturating_add(even, even / 64 + 1 + largest_slice(p, to));
+}
+
+namespace {
+
+// How many ranks outside ask some member at least: none fetches more than the box that it wants,
+// or, where all fetch, than its share of what its unit misses.
+int64_t asked_from_outside(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
+                           const SearchState& to, ExchangeWay way) {
+  if (need.leaving == 0) return 0;
+  // Members want one box each at most, so that an even share is none larger than a box.
+  const int64_t box = box_elements(p, to);
+  const int64_t most = way == ExchangeWay::by_all ? longest_stretch(p, to, box) : box;
+  return ceil_div(need.leaving, saturating_mul(unit.members(), most));
+}
+
 // Fetched by all, what some member receives from others of its unit at least, and from how many:
-// all that the unit fetches for it but for a share of its own, which is at most a slice and a 128th
-// above the even one.
+// all that the unit fetches for it but for its own share.
 struct PassedOn {
   int64_t elements = 0;
   int64_t peers = 0;
@@ -313,7 +368,7 @@ PassedOn passed_on_by_all(const PlanProblem& p, const UnitRanks& unit, const Uni
     most = std::max(most, want.fetched);
   }
   const int64_t even = ceil_div(all, unit.members());
-  const int64_t share = saturating_add(even, even / 64 + 1 + largest_slice(p, to));
+  const int64_t share = longest_stretch(p, to, even);
   return {std::max<int64_t>(0, most - share), std::max<int64_t>(0, ceil_div(most, share) - 1)};
 }
 
@@ -327,10 +382,12 @@ int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const U
   PhaseTime share_out;
   PassedOn passed_on;
   int64_t inside = need.inside;
-  if (need.least > 0) {
+  if (need.least > 0 || need.leaving > 0) {
+    outside = std::max(outside, asked_from_outside(p, unit, need, to, way));
     fetch.latency_ps =
         step_ps(unit.exchange_latency_ns, saturating_mul(outside, unit.per_peer_ns), 0);
     Slowest fetched(unit.links, element, outside);
+    fetched.add(need.leaving, unit.members());
     for (const UnitNeed::Want& want : need.wants) {
       if (!by_all) fetched.add(want.fetched, want.members);
       // Who fetches passes on to all others that want the box.
@@ -365,7 +422,7 @@ int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from, co
     p.work += work::unit_floor;
     UnitNeed& need = need_of(p, unit, pair);
     count_shards(p, unit, pair, need);
-    const int64_t outside = shards_outside(unit, need, way);
+    const int64_t outside = shards_outside(p, unit, pair, need, way);
     return way == ExchangeWay::one_phase
                ? one_phase_floor_ps(p, unit, need, outside, element, free)
                : two_phases_floor_ps(p, unit, need, outside, element, to, way);
@@ -390,6 +447,8 @@ PeersOutside peers_outside(const PlanProblem& p, const UnitRanks& unit, const Un
   p.work += static_cast<int64_t>(need.wants.size()) * work::peers;
   const bool outermost = as_index(unit.level) + 1 == p.topology->levels.size();
   PeersOutside most;
+  const bool by_stretches = way == ExchangeWay::by_all && knows_stretches(p, unit, pair);
+  Stretches stretches(unit, need);
   for (size_t w = 0; w < need.wants.size(); ++w) {
     if (wanted.box[w].elements == 0) continue;
     int64_t shards = pair.contributions;
@@ -401,6 +460,7 @@ PeersOutside peers_outside(const PlanProblem& p, const UnitRanks& unit, const Un
       if (from.length(d) == 0) longest = std::max(longest, hi - lo);
     }
     int64_t outside = std::max<int64_t>(0, shards - need.wants[w].near);
+    if (by_stretches) stretches.add(need.wants[w], outside);
     if (way == ExchangeWay::by_all) outside = ceil_div(outside, unit.members());
     if (way == ExchangeWay::two_phases && outside > 0) {
       const int64_t members = need.wants[w].members;
@@ -414,6 +474,7 @@ PeersOutside peers_outside(const PlanProblem& p, const UnitRanks& unit, const Un
     const int64_t asked = outermost ? std::min(holders, longest) : 1;
     most.parts = std::max(most.parts, saturating_mul(outside, asked));
   }
+  if (by_stretches) most.whole = std::max(most.whole, stretches.peers());
   return most;
 }
 

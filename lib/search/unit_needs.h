@@ -90,6 +90,10 @@ struct UnitRanks {
 [[nodiscard]] const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit,
                                         const SearchState& from, const SearchState& to);
 
+// Fetched by all, the elements of boxes of `to` that one rank fetches at most: a slice and a 128th
+// above an even share (transfer/two_phases.h).
+[[nodiscard]] int64_t longest_stretch(const PlanProblem& p, const SearchState& to, int64_t even);
+
 // What a plan between two states takes at least by what units need, ps, 0 where it may make
 // contributions on the way; above `enough_ps` it may be
 // more. `from` may grow: what it grows to holds less. `at`: the pairs of their lists.

@@ -128,6 +128,13 @@ size_t common_sub_axes(const std::vector<SubAxis>& a, const std::vector<SubAxis>
   return k;
 }
 
+// What came of a class.
+enum class Met {
+  listed,
+  enough,          // listed, and no other needs to be
+  enough_of_part,  // no more of it needs to be listed
+};
+
 class Lister {
  public:
   // `before`: a listing of the same that ended, to go on from; nullptr: from the first class.
@@ -135,6 +142,7 @@ class Lister {
       : q_(q),
         src_mesh_(q.levels->mesh()),
         known_(before == nullptr ? 0 : before->classes),
+        units_(before == nullptr ? 0 : before->units),
         left_(q.most_listed - (before == nullptr ? 0 : before->looked)),
         level_ranks_(level_ranks_of(q.levels->topology())) {
     if (q.src->partial.empty()) return;
@@ -147,8 +155,9 @@ class Lister {
     if (const auto stays = sub_axes_without(pending, reduced_, sizes)) apart_ = *stays;
   }
 
-  // Calls visit(ranks, units) for every class that differs from those before and was not listed
-  // then, until one says that it is enough; false: more to list than allowed.
+  // Calls visit(ranks, units), which gives what Met says, for every class that differs from those
+  // before and was not listed then, until one says that it is enough; false: more to list than
+  // allowed.
   template <class Visitor>
   bool for_each_class(Visitor&& visit) {
     const LevelUnits units(level_ranks_);
@@ -190,7 +199,7 @@ class Lister {
       for (size_t i = first; i < like.ids.size() && listed && !enough_; ++i) {
         ranks->id = like.ids[i];
         listed = one(*ranks, units, visit);
-        known_ = ++classes_;
+        known_ = classes_;
       }
       give_back(*std::move(ranks));
       if (!listed || enough_) return listed;
@@ -205,6 +214,9 @@ class Lister {
   [[nodiscard]] int64_t overlaps() const { return overlaps_; }
   // Classes listed, now or before.
   [[nodiscard]] size_t classes() const { return classes_; }
+  // Of the class at hand, or where the listing ended in it: how many units were listed.
+  [[nodiscard]] int64_t units() const { return units_; }
+  void ends_after(int64_t units) { units_ = units; }
   // A visitor said that it is enough.
   [[nodiscard]] bool ended_early() const { return enough_; }
 
@@ -268,14 +280,24 @@ class Lister {
 
   template <class Visitor>
   bool one(const ExchangeRanks& ranks, const LevelUnits& units, Visitor&& visit) {
-    left_ -= overlaps_by_unit(ranks, units);
-    if (left_ >= 0) enough_ = visit(ranks, units);
-    return left_ >= 0;
+    const int64_t looked = overlaps_by_unit(ranks, units);
+    left_ -= looked;
+    if (left_ < 0) return false;
+    const Met met = visit(ranks, units);
+    enough_ = met != Met::listed;
+    if (met == Met::enough_of_part) {
+      left_ += looked;
+    } else {
+      ++classes_;
+      units_ = 0;
+    }
+    return true;
   }
 
   const ListQuestion& q_;
   const Mesh& src_mesh_;
-  size_t known_;  // classes that need no listing any more
+  size_t known_;   // classes that need no listing any more
+  int64_t units_;  // of the next one that were listed before
   size_t classes_ = 0;
   int64_t left_;
   int64_t ranks_ = 0;
@@ -346,6 +368,7 @@ std::optional<ListedPhase> remembered(const ListQuestion& q, int phases, List&& 
   known.listed = listed;
   known.complete = !lister.ended_early();
   known.classes = lister.classes();
+  known.units = lister.units();
   known.looked = lister.looked();
   return listed;
 }
@@ -378,7 +401,8 @@ std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
       several_holders = several_holders || here.whole;
       listed.uneven = listed.uneven || here.uneven;
       listed.far = listed.far || has_far_holders(ranks, units);
-      return question.is_enough && question.is_enough(listed.even, whole);
+      const bool enough = question.is_enough && question.is_enough(listed.even, whole);
+      return enough ? Met::enough : Met::listed;
     };
     if (!lister.for_each_class(join)) return false;
     if (several_holders) listed.whole = whole;
@@ -391,15 +415,29 @@ std::optional<ListedPhase> list_either_in_two_phases(const ListQuestion& questio
     ExchangeTraffic by_all = listed.whole.value_or(listed.even);
     bool may_gain = listed.whole.has_value();
     const bool either = !question.fetchers;
+    const auto is_enough_with = [&](const ExchangeTraffic& some_units) {
+      ExchangeTraffic even = listed.even;
+      join_traffic(even, some_units);
+      return question.is_enough(even, even);
+    };
     const auto join = [&](const ExchangeRanks& ranks, const LevelUnits& units) {
+      AfterUnits after;
+      after.first = std::max<int64_t>(1, lister.units() * 2);
+      if (!either && question.is_enough) after.is_enough = is_enough_with;
       const auto list = [&](Fetchers fetchers) {
-        return list_two_phases(ranks, units, question.element_bytes, fetchers, either);
+        return list_two_phases(ranks, units, question.element_bytes, fetchers, either, after);
       };
       const TwoPhaseTraffic here = list(question.fetchers.value_or(Fetchers::wanting));
       join_traffic(listed.even, here.traffic);
+      if (here.ended) {
+        lister.ends_after(here.units);
+        return Met::enough_of_part;
+      }
       join_traffic(by_all, here.uneven ? list(Fetchers::all).traffic : here.traffic);
       may_gain = may_gain || here.uneven;
-      return question.is_enough && question.is_enough(listed.even, may_gain ? by_all : listed.even);
+      const bool enough =
+          question.is_enough && question.is_enough(listed.even, may_gain ? by_all : listed.even);
+      return enough ? Met::enough : Met::listed;
     };
     if (!lister.for_each_class(join)) return false;
     if (may_gain) listed.whole = by_all;
@@ -422,7 +460,7 @@ bool list_shifts(const ListQuestion& question,
   const auto list = [&](const ExchangeRanks& ranks, const LevelUnits& units) {
     const Fetchers fetchers = question.fetchers.value_or(Fetchers::wanting);
     use(ShiftTraffic(ranks, units, question.element_bytes, fetchers));
-    return true;
+    return Met::enough;
   };
   const bool listed = lister.for_each_class(list);
   count_work(question, lister, 0);
@@ -443,7 +481,7 @@ bool list_far_shares(const ListQuestion& question,
         overlaps = saturating_add(overlaps, overlaps_by_rank(ranks));
         const bool few = overlaps <= question.most_listed;
         if (few) classes.push_back({ranks, units});
-        return !few;
+        return few ? Met::listed : Met::enough;
       });
   count_work(question, lister, 0);
   if (!listed || overlaps > question.most_listed) return false;

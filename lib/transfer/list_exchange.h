@@ -42,8 +42,9 @@ struct ListQuestion {
   // Of two phases, who fetches; nullopt: both are listed, all where they may gain.
   std::optional<Fetchers> fetchers = Fetchers::wanting;
   // Asked after each class, with what those so far make of the even cut and of whole pieces; in two
-  // phases of either way, both one where one is listed. True ends the listing there. More classes
-  // never make it less. A listing that ended goes on from there when the same is asked again.
+  // phases of either way, both one where one is listed, and then after some units, too. True ends
+  // the listing there. More classes never make it less. A listing that ended goes on from there, or
+  // from the class that it ended in, when the same is asked again.
   std::function<bool(const ExchangeTraffic& even, const ExchangeTraffic& whole)> is_enough{};
 };
 
@@ -80,6 +81,7 @@ struct ListingMemory {
     std::optional<ListedPhase> listed;  // of two phases as list_either_in_two_phases has it
     bool complete = false;              // it did not end early
     size_t classes = 0;                 // that were listed
+    int64_t units = 0;                  // of the one that it ended in; 0: it ended behind one
     int64_t looked = 0;                 // how much of what may be listed it looked at
     int64_t too_few = -1;               // a limit that did not suffice; -1: none known
   };

@@ -50,8 +50,7 @@ class Tally {
       int64_t sent = 0;
       for (size_t l = 0; l < levels_; ++l) {
         const Cell& c = cells_[first + l];
-        raise(most.traffic.bytes[l], std::max(c.received, c.sent));
-        raise(most.traffic.peers[l], std::max(c.peers_in, c.peers_out));
+        raise_to(most.traffic, c, l);
         add_up(received, c.received);
         add_up(sent, c.sent);
       }
@@ -60,12 +59,23 @@ class Tally {
     }
     return most;
   }
-  [[nodiscard]] Traffic most() const { return most_of_all().traffic; }
+  [[nodiscard]] Traffic most() const {
+    Traffic traffic;
+    for (size_t rank = 0; rank * levels_ < cells_.size(); ++rank) raise_to(traffic, rank);
+    return traffic;
+  }
+  // To what one rank has.
+  void raise_to(Traffic& traffic, size_t rank) const {
+    for (size_t l = 0; l < levels_; ++l) raise_to(traffic, cells_[rank * levels_ + l], l);
+  }
   // Of some ranks, over some levels.
   [[nodiscard]] Traffic most(const std::vector<bool>& ranks, LevelSet levels) const {
     Traffic traffic;
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
-      if (ranks[rank]) raise_to(traffic, rank, levels);
+      if (!ranks[rank]) continue;
+      for (size_t l = 0; l < levels_; ++l) {
+        if (has_level(levels, l)) raise_to(traffic, cells_[rank * levels_ + l], l);
+      }
     }
     return traffic;
   }
@@ -76,14 +86,9 @@ class Tally {
     for (size_t l = 0; l < levels_; ++l) add_up(all, cells_[rank * levels_ + l].*what);
     return all;
   }
-  // To what the rank has over these levels.
-  void raise_to(Traffic& traffic, size_t rank, LevelSet levels) const {
-    for (size_t l = 0; l < levels_; ++l) {
-      if (!has_level(levels, l)) continue;
-      const Cell& c = cells_[rank * levels_ + l];
-      raise(traffic.bytes[l], std::max(c.received, c.sent));
-      raise(traffic.peers[l], std::max(c.peers_in, c.peers_out));
-    }
+  static void raise_to(Traffic& traffic, const Cell& c, size_t level) {
+    raise(traffic.bytes[level], std::max(c.received, c.sent));
+    raise(traffic.peers[level], std::max(c.peers_in, c.peers_out));
   }
   size_t levels_;
   std::vector<Cell> cells_;

@@ -13,59 +13,139 @@
 #include "transfer/two_phases.h"
 
 namespace meshplan {
+namespace {
 
-TwoPhaseTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units,
-                                int64_t element_bytes, Fetchers fetchers, bool asks_uneven) {
-  TwoPhaseTraffic listed;
-  ExchangeTraffic& out = listed.traffic;
-  Tally outer(ranks.size(), units.levels());
-  Tally inner(ranks.size(), units.levels());
-  out.work =
-      static_cast<int64_t>(ranks.size()) + list_inside_units(ranks, units, element_bytes, inner);
-  // Peers are counted once however many parts go from one rank to another. By holder: 1 + the last
-  // that fetched from it.
-  std::vector<int32_t> fetched_by(ranks.size(), 0);
-  TwoPhases phases(ranks, units, fetchers);
-  PassedOn passed(ranks, phases.nearest(), inner);
-  UnitExchange unit;
-  std::vector<FetchedPart> sorted;
-  while (phases.next(unit)) {
-    out.work += static_cast<int64_t>(unit.fetched.size());
-    std::span<const FetchedPart> in_rows = unit.fetched;  // what a member fetches stands in one
-    if (fetchers == Fetchers::all_in_laps) {
-      sorted = unit.fetched;
-      std::stable_sort(sorted.begin(), sorted.end(),
+// What units so far make of both phases.
+class ByUnits {
+ public:
+  ByUnits(const ExchangeRanks& ranks, const LevelUnits& units, int64_t element_bytes,
+          Fetchers fetchers)
+      : ranks_(ranks),
+        units_(units),
+        element_bytes_(element_bytes),
+        fetchers_(fetchers),
+        outer_(ranks.size(), units.levels()),
+        inner_(ranks.size(), units.levels()),
+        fetched_by_(ranks.size(), 0),
+        phases_(ranks, units, fetchers),
+        passed_(ranks, phases_.nearest(), inner_) {}
+
+  // The next unit; false at the end.
+  bool list_next() {
+    if (!phases_.next(unit_)) return false;
+    looked_ += std::ssize(unit_.fetched);
+    fetch();
+    pass_on();
+    for (const int32_t m : unit_.members) inner_.raise_to(most_inside_, static_cast<size_t>(m));
+    return true;
+  }
+  // What ranks hold inside of their own units, and pass on, too; of all units.
+  void list_inside() {
+    looked_ += list_inside_units(ranks_, units_, element_bytes_, inner_);
+    inside_is_listed_ = true;
+    most_inside_ = inner_.most();
+  }
+  [[nodiscard]] bool inside_is_listed() const { return inside_is_listed_; }
+  [[nodiscard]] const Tally& outer() const { return outer_; }
+
+  [[nodiscard]] ExchangeTraffic phases() const {
+    ExchangeTraffic out;
+    out.work = static_cast<int64_t>(ranks_.size()) + looked_;
+    out.phase = {most_outside_, most_inside_};
+    return out;
+  }
+  [[nodiscard]] ExchangeTraffic traffic() const {
+    ExchangeTraffic out = phases();
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      raise(out.received[0], outer_.received(r));
+      raise(out.received[1], inner_.received(r));
+      raise(out.wire_bytes, saturating_add(outer_.received(r), inner_.received(r)));
+      raise(out.sent_bytes, saturating_add(outer_.sent(r), inner_.sent(r)));
+    }
+    return out;
+  }
+
+ private:
+  void fetch() {
+    std::span<const FetchedPart> in_rows = unit_.fetched;  // what a member fetches stands in one
+    if (fetchers_ == Fetchers::all_in_laps) {
+      sorted_ = unit_.fetched;
+      std::stable_sort(sorted_.begin(), sorted_.end(),
                        [](const auto& a, const auto& b) { return a.fetcher < b.fetcher; });
-      in_rows = sorted;
+      in_rows = sorted_;
     }
     for (const FetchedPart& f : in_rows) {
-      const int64_t bytes = saturating_mul(f.elements, element_bytes);
-      Tally::Cell& in = outer.at(f.fetcher, f.level);
-      Tally::Cell& out_of = outer.at(f.holder, f.level);
+      const int64_t bytes = saturating_mul(f.elements, element_bytes_);
+      Tally::Cell& in = outer_.at(f.fetcher, f.level);
+      Tally::Cell& out_of = outer_.at(f.holder, f.level);
       add_up(in.received, bytes);
       add_up(out_of.sent, bytes);
-      if (std::exchange(fetched_by[static_cast<size_t>(f.holder)], f.fetcher + 1) == f.fetcher + 1)
-        continue;
-      ++in.peers_in;
-      ++out_of.peers_out;
+      int32_t& last = fetched_by_[static_cast<size_t>(f.holder)];
+      if (std::exchange(last, f.fetcher + 1) != f.fetcher + 1) {
+        ++in.peers_in;
+        ++out_of.peers_out;
+      }
+      const auto l = static_cast<size_t>(f.level);
+      raise(most_outside_.bytes[l], std::max(in.received, out_of.sent));
+      raise(most_outside_.peers[l], std::max(in.peers_in, out_of.peers_out));
     }
-    for (size_t begin = 0; begin < unit.fetched.size();) {
-      const size_t number = unit.fetched[begin].number;
+  }
+  void pass_on() {
+    for (size_t begin = 0; begin < unit_.fetched.size();) {
+      const size_t number = unit_.fetched[begin].number;
       size_t end = begin;
-      while (end < unit.fetched.size() && unit.fetched[end].number == number) ++end;
-      passed.pass(unit.members_of(number), std::span(unit.fetched).subspan(begin, end - begin),
-                  element_bytes);
+      while (end < unit_.fetched.size() && unit_.fetched[end].number == number) ++end;
+      passed_.pass(unit_.members_of(number), std::span(unit_.fetched).subspan(begin, end - begin),
+                   element_bytes_);
       begin = end;
     }
   }
-  listed.uneven = asks_uneven && fetch_unevenly(ranks, units, outer);
-  out.phase = {outer.most(), inner.most()};
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    raise(out.received[0], outer.received(r));
-    raise(out.received[1], inner.received(r));
-    raise(out.wire_bytes, saturating_add(outer.received(r), inner.received(r)));
-    raise(out.sent_bytes, saturating_add(outer.sent(r), inner.sent(r)));
+
+  const ExchangeRanks& ranks_;
+  const LevelUnits& units_;
+  const int64_t element_bytes_;
+  const Fetchers fetchers_;
+  Tally outer_;
+  Tally inner_;
+  Traffic most_outside_;  // of outer_
+  Traffic most_inside_;   // of inner_
+  // Peers are counted once however many parts go from one rank to another. By holder: 1 + the last
+  // that fetched from it.
+  std::vector<int32_t> fetched_by_;
+  TwoPhases phases_;
+  PassedOn passed_;
+  UnitExchange unit_;
+  std::vector<FetchedPart> sorted_;
+  int64_t looked_ = 0;
+  bool inside_is_listed_ = false;
+};
+
+}  // namespace
+
+TwoPhaseTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& units,
+                                int64_t element_bytes, Fetchers fetchers, bool asks_uneven,
+                                const AfterUnits& after) {
+  TwoPhaseTraffic listed;
+  ByUnits by_units(ranks, units, element_bytes, fetchers);
+  const auto is_enough = [&] {
+    listed.traffic = by_units.phases();
+    return after.is_enough(listed.traffic);
+  };
+  int64_t next_asked = after.is_enough ? after.first : INT64_MAX;
+  while (by_units.list_next()) {
+    if (++listed.units < next_asked) continue;
+    next_asked = listed.units * 2;
+    listed.ended = is_enough();
+    // What is held inside is the same for as many units as come, and often tells nothing.
+    if (!listed.ended && !by_units.inside_is_listed()) {
+      by_units.list_inside();
+      listed.ended = is_enough();
+    }
+    if (listed.ended) return listed;
   }
+  if (!by_units.inside_is_listed()) by_units.list_inside();
+  listed.uneven = asks_uneven && fetch_unevenly(ranks, units, by_units.outer());
+  listed.traffic = by_units.traffic();
   return listed;
 }
 

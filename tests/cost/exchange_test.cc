@@ -86,16 +86,21 @@ TEST_CASE("a price that is of no use above a limit is never told too high") {
     q.src = &request.src;
     q.dst = &request.dst;
     q.phases = request.src.partial.empty() && random.one_in(2) ? 2 : 1;
+    if (q.phases == 2 && random.one_in(2)) q.fetchers = Fetchers::all;
     const ExchangeCost full = price_exchange(q);
     REQUIRE(full.exact);
+    const LevelMap remembering(mesh, topology);
     for (int again = 0; again < 3; ++again) {
       const LevelMap afresh(mesh, topology);  // remembers no listing
       ExchangeQuestion limited = q;
-      limited.levels = &afresh;
+      limited.levels = again == 0 ? &afresh : &remembering;
       limited.most_ps = random_limit(random, full.predicted_ps);
       check_limited(price_exchange(limited), full, limited.most_ps, listed);
     }
-    if (!levels.regular()) continue;
+    // A listing that ended within a class goes on to the same.
+    q.levels = &remembering;
+    REQUIRE(price_exchange(q).predicted_ps == full.predicted_ps);
+    if (!levels.regular() || q.fetchers == Fetchers::all) continue;
     const auto problem = align_digits(levels, q.shape, q.element_bytes, request.src, request.dst);
     if (!problem) continue;
     TurnTable turns;

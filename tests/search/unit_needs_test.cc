@@ -177,6 +177,8 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
       std::pair{NeedQuestion{{8, 5}, {2, 40}, 0}, test::two_levels(6, 300)},
       std::pair{NeedQuestion{{4, 4, 3}, {1, 9, 50}, 0}, test::two_levels(4, 700)},
       std::pair{NeedQuestion{{6, 2, 4}, {3, 2, 64}, 0}, test::two_levels(8, 100)},
+      std::pair{NeedQuestion{{12, 8}, {100, 48}, 0}, test::two_levels(8, 200)},
+      std::pair{NeedQuestion{{24, 2, 2}, {24, 200, 160}, 0}, test::two_levels(8, 400)},
   };
   // Each three times: where latencies decide, where bytes do, and by protocols, where peers do.
   for (size_t i = 0; i < 3 * worlds.size(); ++i) {

@@ -83,6 +83,63 @@ TEST_CASE("what was listed before answers again, and what ended early only where
   CHECK(same(list_exchange(q), fresh()));
 }
 
+TEST_CASE("two phases that end after some units go on with twice as many, and come to the same") {
+  // Twelve hosts of 4, all of them in one class.
+  const Mesh mesh = test::mesh_of({16, 3});
+  const Topology topology = test::two_levels(4, 500);
+  const std::vector<int64_t> shape{96, 10};
+  State src;
+  State dst;
+  src.shards = {{{0, 1, 16}, {1, 1, 3}}, {}};
+  dst.shards = {{{1, 1, 3}}, {{0, 1, 16}}};
+  for (const Fetchers fetchers : {Fetchers::wanting, Fetchers::all}) {
+    const LevelMap levels(mesh, topology);
+    const LevelMap others(mesh, topology);
+    ListQuestion q;
+    q.levels = &others;
+    q.shape = shape;
+    q.element_bytes = 4;
+    q.src = &src;
+    q.dst = &dst;
+    q.fetchers = fetchers;
+    const auto whole = list_exchange_in_two_phases(q);
+    REQUIRE(whole);
+    q.levels = &levels;
+    // Asked of the first unit before what is held inside is listed, then of what was known before
+    // and of twice as many units; at last of all, and whether that is all.
+    ExchangeTraffic before;
+    std::vector<int> units;
+    for (int round = 0; round < 8; ++round) {
+      int asked = 0;
+      q.is_enough = [&](const ExchangeTraffic& so_far, const ExchangeTraffic&) {
+        for (size_t phase = 0; phase < 2; ++phase) {
+          Traffic all = so_far.phase[phase];
+          raise_traffic(all, before.phase[phase]);
+          CHECK(all == so_far.phase[phase]);  // units never make it less
+          raise_traffic(all, whole->phase[phase]);
+          CHECK(all == whole->phase[phase]);
+        }
+        before = so_far;
+        return ++asked == (round == 0 ? 1 : 2);
+      };
+      REQUIRE(list_exchange_in_two_phases(q));
+      const ListingMemory::Entry& known = levels.listings().entries.begin()->second;
+      units.push_back(static_cast<int>(known.units));
+      if (known.complete) break;
+    }
+    std::string ended_after;
+    for (const int u : units) ended_after += std::to_string(u) + " ";
+    CHECK(ended_after == "1 2 4 8 0 0 ");
+    q.is_enough = {};
+    auto all = list_exchange_in_two_phases(q);
+    REQUIRE(all);
+    CHECK(all->work > whole->work);  // some units were listed again
+    all->work = whole->work;
+    CHECK(*all == *whole);
+    CHECK(levels.listings().entries.size() == 1);
+  }
+}
+
 TEST_CASE("with no far share the even cut is listed, with more links inside units carry less and others more") {
   // 6 x 4 ranks in hosts of 4, and 12 of them that want other parts; 25 slices over 3 ranks are uneven.
   const Mesh mesh = test::mesh_of({6, 4});
