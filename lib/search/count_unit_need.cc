@@ -77,13 +77,15 @@ class NeedCounter {
     need.one_member = times_idle(one_member_);
     need.missing = times_idle(missing<Cuts>());
     count_senders(need);
-    need.leaving = leaving();
+    count_leaving(need);
   }
 
   // Parts of which members are all holders, and that others want: each element that these want is
-  // missing up to `wanting` times inside. Contributions to one box may leave as one.
-  [[nodiscard]] int64_t leaving() const {
+  // missing up to `wanting` times inside. Contributions to one box may leave as one, but not in one
+  // exchange.
+  void count_leaving(UnitNeed& need) const {
     Sum all = 0;
+    Sum most = 0;
     int64_t wanting = 0;  // each element
     for (size_t h = 0; h < held_.size(); ++h) {
       const UnitBoxes::Of& hold = held_.box[h];
@@ -92,8 +94,12 @@ class NeedCounter {
         continue;
       if (wanting == 0) wanting = floor_div(pair_.talking, pair_.wanted_parts);
       all += hold.elements - ceil_div(saturated(served_[h]), wanting);
+      const Sum sent = hold.contributions * (Sum{hold.elements} * wanting - served_[h]);
+      most = std::max(most, (sent + hold.members - 1) / hold.members);
+      need.alone.push_back({h, asks_[h], std::min(hold.elements, saturated(served_[h]))});
     }
-    return times_idle(all);
+    need.leaving = times_idle(all);
+    need.sent_outside = times_idle(most);
   }
 
   // The elements that a box held shares with one that is wanted: along a dim that one of both

@@ -11,6 +11,7 @@
 #include "search/pair_memo.h"
 #include "search/search_state.h"
 #include "search/unit_needs.h"
+#include "search/unit_peers.h"
 #include "search/work.h"
 
 namespace meshplan {

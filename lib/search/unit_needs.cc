@@ -10,9 +10,9 @@
 #include "cost/pipeline.h"
 #include "search/count_unit_need.h"
 #include "search/search_state.h"
+#include "search/unit_peers.h"
 #include "search/work.h"
 #include "tensor/box.h"
-#include "transfer/two_phases.h"
 
 namespace meshplan {
 namespace {
@@ -42,14 +42,14 @@ const UnitPair& pair_of(const PlanProblem& p, const SearchState& from, const Sea
   if (p.total_elements == 0 || p.total_elements == INT64_MAX) return pair;
   p.sides.limit_memory();
   p.unit_boxes.limit_memory(p.units.size() * p.units.front().count);
-  const uint16_t apart = sub_axes_apart(from, to);
-  const auto reduced = static_cast<uint16_t>(from.pending & ~to.pending);
-  pair.held = &p.unit_boxes.of(from, reduced, apart);
-  pair.wanted = &p.unit_boxes.of(to, 0, apart);
+  pair.apart = sub_axes_apart(from, to);
+  pair.reduced = static_cast<uint16_t>(from.pending & ~to.pending);
+  pair.held = &p.unit_boxes.of(from, pair.reduced, pair.apart);
+  pair.wanted = &p.unit_boxes.of(to, 0, pair.apart);
   pair.held_parts = pair.held->parts(p);
   pair.wanted_parts = pair.wanted->parts(p);
-  pair.contributions = group_size(p, reduced);
-  pair.talking = group_size(p, static_cast<uint16_t>(p.all & ~apart));
+  pair.contributions = group_size(p, pair.reduced);
+  pair.talking = group_size(p, static_cast<uint16_t>(p.all & ~pair.apart));
   return pair;
 }
 
@@ -57,10 +57,12 @@ const UnitPair& pair_of(const PlanProblem& p, const SearchState& from, const Sea
 UnitNeed& need_of(const PlanProblem& p, const UnitRanks& unit, const UnitPair& pair) {
   if (unit.asked == pair.number) return unit.need;
   unit.asked = pair.number;
-  std::vector<UnitNeed::Want> wants = std::move(unit.need.wants);  // its memory
-  wants.clear();
+  UnitNeed before = std::move(unit.need);  // its memory
+  before.wants.clear();
+  before.alone.clear();
   unit.need = {};
-  unit.need.wants = std::move(wants);
+  unit.need.wants = std::move(before.wants);
+  unit.need.alone = std::move(before.alone);
   if (p.total_elements > 0 && p.total_elements < INT64_MAX)
     count_unit_need(p, pair, pair.held->of(p, unit.number), pair.wanted->of(p, unit.number),
                     unit.need);
@@ -73,85 +75,6 @@ const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit, const Sea
                           const SearchState& to) {
   return need_of(p, unit, pair_of(p, from, to));
 }
-
-namespace {
-
-// Where all members fetch, each has a stretch of what the unit misses, box after box. Stretches are
-// of one length but for rounding within a piece (transfer/two_phases.h), so a box lies in few of
-// them, and some member fetches many of its shards, each from a holder of its own.
-//
-//     8 members that want a box each, which meets 16 shards outside: a box lies in two stretches at
-//     most, so that some member has 8 peers at least; the first box lies in one, so that one has 16
-class Stretches {
- public:
-  Stretches(const UnitRanks& unit, const UnitNeed& need) : members_(unit.members()) {
-    for (const UnitNeed::Want& want : need.wants) all_ += want.fetched;
-  }
-  // A box that meets so many shards outside.
-  void add(const UnitNeed::Want& want, int64_t shards) {
-    if (want.fetched == 0) return;
-    const int128 stretches = (int128{want.fetched} * members_ + all_ - 1) / all_;
-    most_ = std::max(most_, ceil_div(shards, std::min(members_, saturated(stretches + 1))));
-    // One box is the first, but it is not known which.
-    first_ = std::min(first_, ceil_div(shards, saturated(stretches)));
-  }
-  // That some member has at least.
-  [[nodiscard]] int64_t peers() const { return first_ == INT64_MAX ? 0 : std::max(most_, first_); }
-
- private:
-  int64_t members_;
-  int128 all_ = 0;
-  int64_t most_ = 0;
-  int64_t first_ = INT64_MAX;
-};
-
-// Whether what is missed of each box is counted to the element, and all members of a unit of the
-// innermost level talk to one another.
-bool knows_stretches(const PlanProblem& p, const UnitRanks& unit, const UnitPair& pair) {
-  return unit.level == 1 && sums_fit(p) && pair.contributions == 1 && pair.talking == p.ranks;
-}
-
-// Of each box that members want, how many shards of the source, each contribution to a sum by
-// itself, it meets and no member holds part of, at least.
-void count_shards(const PlanProblem& p, const UnitRanks& unit, const UnitPair& pair,
-                  UnitNeed& need) {
-  if (need.shards_known || need.wants.empty()) return;
-  need.shards_known = true;
-  const UnitBoxes& wanted = pair.wanted->of(p, unit.number);
-  const RankSides::Lists& held = p.sides.lists(p, pair.from);
-  for (size_t w = 0; w < need.wants.size(); ++w) {
-    if (wanted.box[w].elements == 0) continue;
-    int64_t shards = pair.contributions;
-    for (size_t d = 0; d < as_index(p.dims) && !is_scalar(p); ++d) {
-      const int64_t each = held.along[d]->widest;
-      const int64_t lo = wanted.low[d * wanted.size() + w];
-      const int64_t hi = wanted.high[d * wanted.size() + w];
-      shards =
-          saturating_mul(shards, p.even ? ceil_div(hi, each) - lo / each : ceil_div(hi - lo, each));
-    }
-    need.wants[w].shards = std::max<int64_t>(0, shards - need.wants[w].near);
-  }
-}
-
-// Of these the most that one member fetches at least: in two phases those that want one box share
-// its shards, or all members do.
-int64_t shards_outside(const PlanProblem& p, const UnitRanks& unit, const UnitPair& pair,
-                       const UnitNeed& need, ExchangeWay way) {
-  const bool by_all = way == ExchangeWay::by_all;
-  int64_t most = 0;
-  for (const UnitNeed::Want& want : need.wants) {
-    const int64_t sharing = by_all ? unit.members() : want.members;
-    if (want.shards <= most) continue;
-    most = std::max(most,
-                    way == ExchangeWay::one_phase ? want.shards : ceil_div(want.shards, sharing));
-  }
-  if (!by_all || !knows_stretches(p, unit, pair)) return most;
-  Stretches stretches(unit, need);
-  for (const UnitNeed::Want& want : need.wants) stretches.add(want, want.shards);
-  return std::max(most, stretches.peers());
-}
-
-}  // namespace
 
 namespace {
 
@@ -296,6 +219,7 @@ int64_t one_phase_floor_ps(const PlanProblem& p, const UnitRanks& unit, const Un
   Slowest fetched(unit.links, element, outside);
   fetched.add(need.one_phase, unit.members());
   fetched.add(need.one_member, 1);
+  fetched.add(need.sent_outside, 1);
   int64_t slowest = fetched.ps();
   int64_t peers_ns = saturating_mul(outside, unit.per_peer_ns);
   if (unit.level == 1) {
@@ -306,7 +230,7 @@ int64_t one_phase_floor_ps(const PlanProblem& p, const UnitRanks& unit, const Un
     peers_ns = saturating_add(peers_ns, saturating_mul(need.inside, inner.per_peer_ns));
   }
   if (slowest == 0) return 0;
-  const int64_t latency_ns = need.one_phase > 0
+  const int64_t latency_ns = need.one_phase > 0 || need.sent_outside > 0
                                  ? unit.exchange_latency_ns
                                  : std::min(inner.latency_ns, unit.exchange_latency_ns);
   const int64_t ps = step_ps(latency_ns, peers_ns, slowest);
@@ -322,35 +246,6 @@ int64_t one_phase_floor_ps(const PlanProblem& p, const UnitRanks& unit, const Un
   slowest = std::max({fetched.ps(), together(need.missing, unit.members(), 1),
                       together(need.one_sender, 1, unit.members())});
   return std::min(ps, step_ps(unit.exchange_latency_ns, peers_ns, slowest));
-}
-
-// Of a piece that ranks of `to` want: it is cut along its longest side, so that a slice has no more
-// than what the box has across its own longest.
-int64_t largest_slice(const PlanProblem& p, const SearchState& to) {
-  int64_t longest = p.idle_longest;
-  const RankSides::Lists& wanted = p.sides.lists(p, to);
-  for (size_t d = 0; d < as_index(p.dims) && !is_scalar(p); ++d)
-    longest = std::max(longest, wanted.along[d]->widest);
-  return ceil_div(box_elements(p, to), longest);
-}
-
-}  // namespace
-
-int64_t longest_stretch(const PlanProblem& p, const SearchState& to, int64_t even) {
-  return saturating_add(even, even / 64 + 1 + largest_slice(p, to));
-}
-
-namespace {
-
-// How many ranks outside ask some member at least: none fetches more than the box that it wants,
-// or, where all fetch, than its share of what its unit misses.
-int64_t asked_from_outside(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
-                           const SearchState& to, ExchangeWay way) {
-  if (need.leaving == 0) return 0;
-  // Members want one box each at most, so that an even share is none larger than a box.
-  const int64_t box = box_elements(p, to);
-  const int64_t most = way == ExchangeWay::by_all ? longest_stretch(p, to, box) : box;
-  return ceil_div(need.leaving, saturating_mul(unit.members(), most));
 }
 
 // Fetched by all, what some member receives from others of its unit at least, and from how many:
@@ -375,19 +270,20 @@ PassedOn passed_on_by_all(const PlanProblem& p, const UnitRanks& unit, const Uni
 // Members that want one box share what is fetched of it, or all members do. Then they pass on what
 // each has fetched, inside the unit, and what they held before.
 int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
-                            int64_t outside, int64_t element, const SearchState& to,
+                            int64_t outside, int64_t element, const UnitPair& pair,
                             ExchangeWay way) {
   const bool by_all = way == ExchangeWay::by_all;
   PhaseTime fetch;
   PhaseTime share_out;
   PassedOn passed_on;
   int64_t inside = need.inside;
-  if (need.least > 0 || need.leaving > 0) {
-    outside = std::max(outside, asked_from_outside(p, unit, need, to, way));
+  const SentOut sent = sent_out(p, unit, need, pair, way);
+  if (need.least > 0 || sent.elements > 0) {
+    outside = std::max(outside, sent.peers);
     fetch.latency_ps =
         step_ps(unit.exchange_latency_ns, saturating_mul(outside, unit.per_peer_ns), 0);
     Slowest fetched(unit.links, element, outside);
-    fetched.add(need.leaving, unit.members());
+    fetched.add(sent.elements, 1);
     for (const UnitNeed::Want& want : need.wants) {
       if (!by_all) fetched.add(want.fetched, want.members);
       // Who fetches passes on to all others that want the box.
@@ -395,7 +291,7 @@ int64_t two_phases_floor_ps(const PlanProblem& p, const UnitRanks& unit, const U
     }
     if (by_all) fetched.add(need.least, unit.members());
     fetch.transfer_ps = fetched.ps();
-    if (by_all && unit.level == 1) passed_on = passed_on_by_all(p, unit, need, to);
+    if (by_all && unit.level == 1) passed_on = passed_on_by_all(p, unit, need, pair.to);
   }
   const int64_t passed = need.missing - need.least;
   if ((passed > 0 || passed_on.elements > 0) && unit.level == 1) {
@@ -421,64 +317,12 @@ int64_t unit_exchange_floor_ps(const PlanProblem& p, const SearchState& from, co
   return most_of_units(p, enough_ps, [&](const UnitRanks& unit) {
     p.work += work::unit_floor;
     UnitNeed& need = need_of(p, unit, pair);
-    count_shards(p, unit, pair, need);
     const int64_t outside = shards_outside(p, unit, pair, need, way);
     return way == ExchangeWay::one_phase
                ? one_phase_floor_ps(p, unit, need, outside, element, free)
-               : two_phases_floor_ps(p, unit, need, outside, element, to, way);
+               : two_phases_floor_ps(p, unit, need, outside, element, pair, way);
   });
 }
-
-namespace {
-
-// Of other units, in one exchange: the most that one member has, in one phase if pieces go whole
-// and if each is cut over all its holders.
-struct PeersOutside {
-  int64_t whole = 0;
-  int64_t parts = 0;
-};
-PeersOutside peers_outside(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& need,
-                           const UnitPair& pair, ExchangeWay way) {
-  const SearchState& from = pair.from;
-  const auto reduced = static_cast<uint16_t>(from.pending & ~pair.to.pending);
-  const UnitBoxes& wanted = pair.wanted->of(p, unit.number);
-  const unsigned held = sharding(from, p.dims) | reduced | sub_axes_apart(from, pair.to);
-  const int64_t holders = group_size(p, static_cast<uint16_t>(p.all & ~held));
-  p.work += static_cast<int64_t>(need.wants.size()) * work::peers;
-  const bool outermost = as_index(unit.level) + 1 == p.topology->levels.size();
-  PeersOutside most;
-  const bool by_stretches = way == ExchangeWay::by_all && knows_stretches(p, unit, pair);
-  Stretches stretches(unit, need);
-  for (size_t w = 0; w < need.wants.size(); ++w) {
-    if (wanted.box[w].elements == 0) continue;
-    int64_t shards = pair.contributions;
-    int64_t longest = p.idle_longest;  // of a piece, at least
-    for (int d = 0; d < p.dims && !is_scalar(p); ++d) {
-      const int64_t lo = wanted.low[as_index(d) * wanted.size() + w];
-      const int64_t hi = wanted.high[as_index(d) * wanted.size() + w];
-      shards = saturating_mul(shards, parts_met(p, from, d, lo, hi));
-      if (from.length(d) == 0) longest = std::max(longest, hi - lo);
-    }
-    int64_t outside = std::max<int64_t>(0, shards - need.wants[w].near);
-    if (by_stretches) stretches.add(need.wants[w], outside);
-    if (way == ExchangeWay::by_all) outside = ceil_div(outside, unit.members());
-    if (way == ExchangeWay::two_phases && outside > 0) {
-      const int64_t members = need.wants[w].members;
-      // Innermost units share: of larger ones some shards that lie inside may be fetched, too, and
-      // with as many as there are members none is cut.
-      const int64_t parts = unit.level == 1 ? parts_to_share(outside, members) : 1;
-      outside = ceil_div(longest < parts ? outside : outside * parts, members);
-    }
-    most.whole = std::max(most.whole, outside);
-    // Nearer holders there may be on levels between.
-    const int64_t asked = outermost ? std::min(holders, longest) : 1;
-    most.parts = std::max(most.parts, saturating_mul(outside, asked));
-  }
-  if (by_stretches) most.whole = std::max(most.whole, stretches.peers());
-  return most;
-}
-
-}  // namespace
 
 int64_t unit_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                             ExchangeWay way, int64_t enough_ps) {
@@ -490,7 +334,7 @@ int64_t unit_peers_floor_ps(const PlanProblem& p, const SearchState& from, const
     if (need.wants.empty()) return int64_t{0};
     const PeersOutside outside = peers_outside(p, unit, need, pair, way);
     if (way != ExchangeWay::one_phase)
-      return two_phases_floor_ps(p, unit, need, outside.whole, element, to, way);
+      return two_phases_floor_ps(p, unit, need, outside.whole, element, pair, way);
     return std::min(one_phase_floor_ps(p, unit, need, outside.whole, element, free),
                     one_phase_floor_ps(p, unit, need, outside.parts, element, free));
   });

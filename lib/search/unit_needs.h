@@ -46,6 +46,15 @@ struct UnitNeed {
     int64_t shards = 0;   // that it meets and of which members hold nothing, at least
   };
   std::vector<Want> wants;
+  // Boxes of which members are all holders.
+  struct Alone {
+    size_t held = 0;     // its place in the unit's boxes held
+    int64_t asking = 0;  // members that want part of it
+    int64_t wanted = 0;  // elements that some member wants, at most
+  };
+  std::vector<Alone> alone;
+  // Elements of these that one member sends out in one exchange in one phase.
+  int64_t sent_outside = 0;
   bool shards_known = false;  // of the boxes, counted where floors ask for them
 };
 
@@ -56,6 +65,8 @@ struct UnitPair {
   SearchState to;
   const UnitBoxTable::OfState* held = nullptr;
   const UnitBoxTable::OfState* wanted = nullptr;
+  uint16_t apart = 0;      // sub-axes pending before and after
+  uint16_t reduced = 0;    // before alone
   int64_t held_parts = 1;  // into which the states cut the tensor
   int64_t wanted_parts = 1;
   int64_t contributions = 1;  // to each element, that the exchange reduces
@@ -89,10 +100,6 @@ struct UnitRanks {
 // contributions on the way, which may lie anywhere.
 [[nodiscard]] const UnitNeed& unit_need(const PlanProblem& p, const UnitRanks& unit,
                                         const SearchState& from, const SearchState& to);
-
-// Fetched by all, the elements of boxes of `to` that one rank fetches at most: a slice and a 128th
-// above an even share (transfer/two_phases.h).
-[[nodiscard]] int64_t longest_stretch(const PlanProblem& p, const SearchState& to, int64_t even);
 
 // What a plan between two states takes at least by what units need, ps, 0 where it may make
 // contributions on the way; above `enough_ps` it may be
