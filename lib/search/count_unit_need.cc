@@ -89,9 +89,9 @@ class NeedCounter {
     int64_t wanting = 0;  // each element
     for (size_t h = 0; h < held_.size(); ++h) {
       const UnitBoxes::Of& hold = held_.box[h];
-      if (hold.members * pair_.contributions * pair_.held_parts !=
-          pair_.talking * hold.contributions)
-        continue;
+      const bool alone = hold.members * pair_.contributions * pair_.held_parts ==
+                         pair_.talking * hold.contributions;
+      if (!alone || hold.elements == 0) continue;
       if (wanting == 0) wanting = floor_div(pair_.talking, pair_.wanted_parts);
       all += hold.elements - ceil_div(saturated(served_[h]), wanting);
       const Sum sent = hold.contributions * (Sum{hold.elements} * wanting - served_[h]);

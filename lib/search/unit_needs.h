@@ -46,7 +46,7 @@ struct UnitNeed {
     int64_t shards = 0;   // that it meets and of which members hold nothing, at least
   };
   std::vector<Want> wants;
-  // Boxes of which members are all holders.
+  // Boxes, not empty, of which members are all holders.
   struct Alone {
     size_t held = 0;     // its place in the unit's boxes held
     int64_t asking = 0;  // members that want part of it

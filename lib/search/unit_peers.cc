@@ -98,7 +98,6 @@ void count_asking(const PlanProblem& p, const UnitRanks& unit, const UnitNeed& n
   p.work += static_cast<int64_t>(need.alone.size()) * work::peers;
   for (const UnitNeed::Alone& alone : need.alone) {
     const UnitBoxes::Of& hold = held.box[alone.held];
-    if (hold.elements == 0) continue;
     int64_t asking = wanting;
     int64_t longest = p.idle_longest;  // of a piece, at least
     for (int d = 0; d < p.dims && !is_scalar(p); ++d) {

@@ -77,7 +77,7 @@ struct PlanOptions {
   bool advice = true;  // false: do not look for missing flattens
   // limit per redistribution of all work, in the units of search/work.h; once more where a memory
   // limit leaves the plan unproven (planner/without_limit.h)
-  int64_t work_budget = 70'000'000;
+  int64_t work_budget = 60'000'000;
 };
 
 [[nodiscard]] const char* to_text(PlannerKind planner);
