@@ -133,6 +133,7 @@ enum class Met {
   listed,
   enough,          // listed, and no other needs to be
   enough_of_part,  // no more of it needs to be listed
+  too_much,
 };
 
 class Lister {
@@ -284,6 +285,7 @@ class Lister {
     left_ -= looked;
     if (left_ < 0) return false;
     const Met met = visit(ranks, units);
+    if (met == Met::too_much) return false;
     enough_ = met != Met::listed;
     if (met == Met::enough_of_part) {
       left_ += looked;
@@ -395,11 +397,12 @@ std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
     bool several_holders = listed.whole.has_value();
     const auto join = [&](const ExchangeRanks& ranks, const LevelUnits& units) {
       const bool across = question.dst_mesh != nullptr;
-      const ListedPhase here = list_one_phase(ranks, units, question.element_bytes, across);
-      join_traffic(listed.even, here.even);
-      join_traffic(whole, here.whole.value_or(here.even));
-      several_holders = several_holders || here.whole;
-      listed.uneven = listed.uneven || here.uneven;
+      const auto here = list_one_phase(ranks, units, question.element_bytes, across);
+      if (!here) return Met::too_much;
+      join_traffic(listed.even, here->even);
+      join_traffic(whole, here->whole.value_or(here->even));
+      several_holders = several_holders || here->whole;
+      listed.uneven = listed.uneven || here->uneven;
       listed.far = listed.far || has_far_holders(ranks, units);
       const bool enough = question.is_enough && question.is_enough(listed.even, whole);
       return enough ? Met::enough : Met::listed;

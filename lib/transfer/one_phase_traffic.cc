@@ -64,6 +64,8 @@ class OnePhase {
     int64_t whole = 0;
   };
   Looked both(Tally& even, Tally& whole) { return list(even, &whole, false); }
+  // Whether there are more turns than are listed: whole pieces are not known then.
+  [[nodiscard]] bool too_many_turns() const { return turns_listed_ > most_turns_listed; }
 
  private:
   // What members of one unit ask of one shard.
@@ -261,7 +263,11 @@ class OnePhase {
   template <class Visitor>
   void for_each_asking(const UnitWants& unit, int32_t shard, const Asks& asks, Visitor&& visit) {
     constexpr size_t sorting = 8;  // takes as long, per member that asks, as a look at so many
-    if (sorting * static_cast<size_t>(asks.times) < unit.end - unit.begin) {
+    const size_t members = unit.end - unit.begin;
+    const size_t sorted = sorting * static_cast<size_t>(asks.times);
+    turns_listed_ += static_cast<int64_t>(std::min(sorted, members));
+    if (too_many_turns()) return;
+    if (sorted < members) {
       for (const auto& [member, overlap] : in_rank_order(unit, shard, asks.last_ask))
         visit(*overlap);
       return;
@@ -300,6 +306,7 @@ class OnePhase {
   int64_t element_;
   bool one_holder_each_;
   Nearest nearest_;
+  int64_t turns_listed_ = 0;
   std::vector<int64_t> owned_;    // by rank: bytes that it has of what it wants
   std::vector<Own> own_;          // by shard
   std::vector<int64_t> asked_;    // by shard: how many ranks so far missed part of it
@@ -322,20 +329,21 @@ ExchangeTraffic traffic_of(const Tally& tally, size_t ranks, int64_t looked) {
 
 }  // namespace
 
-ListedPhase list_one_phase(const ExchangeRanks& ranks, const LevelUnits& units,
-                           int64_t element_bytes, bool asks_uneven) {
+std::optional<ListedPhase> list_one_phase(const ExchangeRanks& ranks, const LevelUnits& units,
+                                          int64_t element_bytes, bool asks_uneven) {
   OnePhase phase(ranks, units, element_bytes);
   Tally even(ranks.size(), units.levels());
   if (phase.one_holder_each()) {
     const int64_t looked = phase.even(even, false);
-    return {traffic_of(even, ranks.size(), looked), std::nullopt,
-            asks_uneven && fetch_unevenly(ranks, units, even)};
+    return ListedPhase{traffic_of(even, ranks.size(), looked), std::nullopt,
+                       asks_uneven && fetch_unevenly(ranks, units, even)};
   }
   Tally whole(ranks.size(), units.levels());
   const OnePhase::Looked looked = phase.both(even, whole);
-  return {traffic_of(even, ranks.size(), looked.even),
-          traffic_of(whole, ranks.size(), looked.whole),
-          asks_uneven && fetch_unevenly(ranks, units, even)};
+  if (phase.too_many_turns()) return std::nullopt;
+  return ListedPhase{traffic_of(even, ranks.size(), looked.even),
+                     traffic_of(whole, ranks.size(), looked.whole),
+                     asks_uneven && fetch_unevenly(ranks, units, even)};
 }
 
 int64_t list_inside_units(const ExchangeRanks& ranks, const LevelUnits& units,

@@ -1,6 +1,7 @@
 #include "transfer/list_exchange.h"
 
 #include "../cost/small_mesh.h"
+#include "cost/topology.h"
 #include "doctest/doctest.h"
 
 using namespace meshplan;
@@ -138,6 +139,30 @@ TEST_CASE("two phases that end after some units go on with twice as many, and co
     CHECK(*all == *whole);
     CHECK(levels.listings().entries.size() == 1);
   }
+}
+
+TEST_CASE("turns of very many ranks that ask for more and for less are not listed") {
+  // 65,536 contributions to [100] are reduced to six parts of 17, 17, ..., 15 elements: each is asked for
+  // by all other ranks, 26 thousand million times together.
+  const auto listed = [](int64_t contributions) {
+    const Mesh mesh = test::mesh_of({contributions, 6});
+    const Topology topology = uniform_topology();
+    const LevelMap levels(mesh, topology);
+    const std::vector<int64_t> shape{100};
+    State src;
+    State dst;
+    src.shards = {{}};
+    src.partial = {{{0, 1, contributions}, ReduceOp::min}};
+    dst.shards = {{{1, 1, 6}}};
+    ListQuestion q;
+    q.levels = &levels;
+    q.shape = shape;
+    q.src = &src;
+    q.dst = &dst;
+    return list_exchange(q).has_value();
+  };
+  CHECK(listed(512));
+  CHECK(!listed(65'536));
 }
 
 TEST_CASE("with no far share the even cut is listed, with more links inside units carry less and others more") {
