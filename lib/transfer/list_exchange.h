@@ -19,9 +19,9 @@
 
 #include "tensor/state.h"
 #include "transfer/exchange_cut.h"
+#include "transfer/exchange_sides.h"
 #include "transfer/exchange_traffic.h"
 #include "transfer/level_map.h"
-#include "transfer/sub_axes.h"
 
 namespace meshplan {
 
@@ -46,32 +46,6 @@ struct ListQuestion {
   // the listing there. More classes never make it less. A listing that ended goes on from there, or
   // from the class that it ended in, when the same is asked again.
   std::function<bool(const ExchangeTraffic& even, const ExchangeTraffic& whole)> is_enough{};
-};
-
-// The coordinates of ranks of a mesh on a list of sub-axes as one number: the exchanges of one
-// question ask for few lists. One mesh alone.
-class NumbersOnLists {
- public:
-  // Calls visit(i, number) for the i-th of these indices in the mesh.
-  template <class Visitor>
-  void visit(const Mesh& mesh, const std::vector<SubAxis>& list, std::span<const int64_t> indices,
-             Visitor&& visit) {
-    // Of few ranks each is asked for itself.
-    if (static_cast<int64_t>(indices.size()) < mesh_size(mesh) / 4) {
-      const CoordinatesOn on(list, mesh_shape(mesh));
-      for (size_t i = 0; i < indices.size(); ++i)
-        visit(i, static_cast<int32_t>(on.number(indices[i])));
-      return;
-    }
-    const std::vector<int32_t>& numbers = of(mesh, list);
-    for (size_t i = 0; i < indices.size(); ++i) visit(i, numbers[static_cast<size_t>(indices[i])]);
-  }
-
- private:
-  // Of every rank, by index in the mesh.
-  const std::vector<int32_t>& of(const Mesh& mesh, const std::vector<SubAxis>& list);
-  std::map<std::vector<SubAxis>, std::vector<int32_t>> known_;
-  size_t numbers_ = 0;
 };
 
 // What was listed before, by everything that the answer depends on. Law: with a memory or without,
