@@ -95,9 +95,11 @@ int64_t least_listed_ps(const Topology& topology, int phases, const ExchangeTraf
 
 // The same in laps. What members fetch of boxes of several sizes may be more even then, but each
 // has parts of two boxes at most, in place of one twice as large: the most that one fetches, passes
-// on and receives is half as much at least.
+// on and receives is half as much at least. Where slices are few fewer members may have part of
+// them, so that there are fewer to pass on to.
 int64_t least_in_laps_ps(const Topology& topology, ExchangeTraffic traffic) {
   for (Traffic& phase : traffic.phase) phase.denominator = saturating_mul(phase.denominator, 2);
+  for (int64_t& peers : traffic.phase[1].peers) peers = std::min<int64_t>(peers, 1);
   return least_in_two_phases_ps(topology, traffic);
 }
 

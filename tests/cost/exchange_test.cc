@@ -87,6 +87,8 @@ TEST_CASE("a price that is of no use above a limit is never told too high") {
     q.dst = &request.dst;
     q.phases = request.src.partial.empty() && random.one_in(2) ? 2 : 1;
     if (q.phases == 2 && random.one_in(2)) q.fetchers = Fetchers::all;
+    if (q.phases == 2 && q.fetchers != Fetchers::all) q.in_laps_too = random.one_in(2);
+    if (q.phases == 1) q.far_too = random.one_in(2);
     const ExchangeCost full = price_exchange(q);
     REQUIRE(full.exact);
     const LevelMap remembering(mesh, topology);
@@ -100,7 +102,7 @@ TEST_CASE("a price that is of no use above a limit is never told too high") {
     // A listing that ended within a class goes on to the same.
     q.levels = &remembering;
     REQUIRE(price_exchange(q).predicted_ps == full.predicted_ps);
-    if (!levels.regular() || q.fetchers == Fetchers::all) continue;
+    if (!levels.regular() || q.fetchers == Fetchers::all || q.in_laps_too || q.far_too) continue;
     const auto problem = align_digits(levels, q.shape, q.element_bytes, request.src, request.dst);
     if (!problem) continue;
     TurnTable turns;
@@ -115,6 +117,38 @@ TEST_CASE("a price that is of no use above a limit is never told too high") {
 }
 
 // Meshes on some of the same ranks, in order or not, extents of many slices.
+TEST_CASE("where slices are few, laps may pass on to fewer members than what is fetched at once") {
+  const Mesh mesh =
+      test::mesh_of({4, 7}, {14, 27, 31, 23, 13, 22, 5, 20, 15, 29, 25, 17, 24, 28, 18, 8, 19, 9, 11, 4, 30, 26, 16, 12, 21, 7, 10, 6});
+  Topology topology = test::with_protocols(test::two_levels(12, 14'000));
+  topology.levels.front().per_peer_ns = 14'000;
+  State src;
+  State dst;
+  src.shards = {{}, {{1, 1, 7}}};
+  dst.shards = {{}, {{0, 1, 4}}};
+  const std::vector<int64_t> shape{3, 4};
+  const auto priced = [&](int64_t most_ps) {
+    const LevelMap levels(mesh, topology);
+    ExchangeQuestion q;
+    q.levels = &levels;
+    q.shape = shape;
+    q.element_bytes = 2;
+    q.src = &src;
+    q.dst = &dst;
+    q.phases = 2;
+    q.in_laps_too = true;
+    q.most_ps = most_ps;
+    return price_exchange(q);
+  };
+  const ExchangeCost cost = priced(INT64_MAX);
+  CHECK(cost.fetchers == Fetchers::wanting_in_laps);
+  CHECK(cost.traffic.phase[1].peers[0] == 4);  // 5 where all is fetched at once
+  for (const int64_t most_ps : {cost.predicted_ps / 2, cost.predicted_ps - 1, cost.predicted_ps, cost.predicted_ps + 1'000'000}) {
+    Seen seen;
+    check_limited(priced(most_ps), cost, most_ps, seen);
+  }
+}
+
 TEST_CASE("the far share that is found takes least of all") {
   constexpr uint64_t seed = 31;
   CAPTURE(seed);
