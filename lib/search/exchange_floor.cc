@@ -28,7 +28,7 @@ int64_t peers_in_other_units(const ExchangePeers& peers, ExchangeWay way) {
 class ExchangeFloor {
  public:
   ExchangeFloor(const PlanProblem& p, const SearchState& from, const SearchState& to)
-      : p_(p), peers_(exchange_peers(p, from, to)) {
+      : p_(p), to_(to), peers_(exchange_peers(p, from, to)) {
     contributions_ = group_size(p, static_cast<uint16_t>(from.pending & ~to.pending));
     element_ = contributions_ > 1 ? p.reduce_element : p.element;
     const int64_t apart =
@@ -37,7 +37,6 @@ class ExchangeFloor {
     wanting_ = p.ranks / apart / group_size(p, sharding(to, p.dims));
     missing_ = most_missing(p, pairs_of_lists(p, from, to), contributions_);
     shard_ = shared_ = p.idle_elements;
-    stretch_ = longest_stretch(p, to, box_elements(p, to));
     if (is_scalar(p)) return;
     const RankSides::Lists& before = p.sides.lists(p, from);
     const RankSides::Lists& after = p.sides.lists(p, to);
@@ -71,7 +70,7 @@ class ExchangeFloor {
       int64_t start_ns = peers_.start_ns[static_cast<size_t>(way)];
       if (way == ExchangeWay::by_all && k == 1) {
         // Who fetches takes no more than an even share, which is none larger than a box.
-        const int64_t asking = ceil_div(elements, stretch_);
+        const int64_t asking = ceil_div(elements, longest_stretch(p_, to_, box_elements(p_, to_)));
         if (asking > peers)
           start_ns = saturating_add(start_ns, saturating_mul(asking - peers, outer_peer_ns()));
         peers = std::max(peers, asking);
@@ -125,6 +124,7 @@ class ExchangeFloor {
   }
 
   const PlanProblem& p_;
+  const SearchState& to_;
   ExchangePeers peers_;
   int64_t contributions_ = 1;
   int64_t element_ = 1;
@@ -132,7 +132,6 @@ class ExchangeFloor {
   int64_t wanting_ = 1;  // ranks that want an element
   int64_t shard_ = 0;    // elements of the largest
   int64_t shared_ = 0;   // that a rank wants of it at most
-  int64_t stretch_ = 1;  // that a rank fetches at most where all do
   int64_t missing_ = 0;  // elements that some rank receives
 };
 

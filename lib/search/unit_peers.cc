@@ -1,6 +1,7 @@
 #include "search/unit_peers.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/int_math.h"
 #include "search/count_unit_need.h"
@@ -124,8 +125,8 @@ PeersOutside peers_outside(const PlanProblem& p, const UnitRanks& unit, const Un
   p.work += static_cast<int64_t>(need.wants.size()) * work::peers;
   const bool outermost = as_index(unit.level) + 1 == p.topology->levels.size();
   PeersOutside most;
-  const bool by_stretches = way == ExchangeWay::by_all && knows_stretches(p, unit, pair);
-  Stretches stretches(unit, need);
+  std::optional<Stretches> stretches;
+  if (way == ExchangeWay::by_all && knows_stretches(p, unit, pair)) stretches.emplace(unit, need);
   for (size_t w = 0; w < need.wants.size(); ++w) {
     if (wanted.box[w].elements == 0) continue;
     int64_t shards = pair.contributions;
@@ -137,7 +138,7 @@ PeersOutside peers_outside(const PlanProblem& p, const UnitRanks& unit, const Un
       if (from.length(d) == 0) longest = std::max(longest, hi - lo);
     }
     int64_t outside = std::max<int64_t>(0, shards - need.wants[w].near);
-    if (by_stretches) stretches.add(need.wants[w], outside);
+    if (stretches) stretches->add(need.wants[w], outside);
     if (way == ExchangeWay::by_all) outside = ceil_div(outside, unit.members());
     if (way == ExchangeWay::two_phases && outside > 0) {
       const int64_t members = need.wants[w].members;
@@ -151,7 +152,7 @@ PeersOutside peers_outside(const PlanProblem& p, const UnitRanks& unit, const Un
     const int64_t asked = outermost ? std::min(holders, longest) : 1;
     most.parts = std::max(most.parts, saturating_mul(outside, asked));
   }
-  if (by_stretches) most.whole = std::max(most.whole, stretches.peers());
+  if (stretches) most.whole = std::max(most.whole, stretches->peers());
   if (way == ExchangeWay::one_phase) count_asking(p, unit, need, pair, most);
   return most;
 }

@@ -36,7 +36,7 @@ size_t common_sub_axes(const std::vector<SubAxis>& a, const std::vector<SubAxis>
 }
 
 // What came of a class.
-enum class Met {
+enum class Outcome {
   listed,
   enough,          // listed, and no other needs to be
   enough_of_part,  // no more of it needs to be listed
@@ -63,7 +63,7 @@ class Lister {
     if (const auto stays = sub_axes_without(pending, reduced_, sizes)) apart_ = *stays;
   }
 
-  // Calls visit(ranks, units), which gives what Met says, for every class that differs from those
+  // Calls visit(ranks, units), which gives an Outcome, for every class that differs from those
   // before and was not listed then, until one says that it is enough; false: more to list than
   // allowed.
   template <class Visitor>
@@ -122,9 +122,12 @@ class Lister {
   [[nodiscard]] int64_t overlaps() const { return overlaps_; }
   // Classes listed, now or before.
   [[nodiscard]] size_t classes() const { return classes_; }
-  // Of the class at hand, or where the listing ended in it: how many units were listed.
+  // Of the class that the listing ended in, now or before, how many units were listed.
   [[nodiscard]] int64_t units() const { return units_; }
-  void ends_after(int64_t units) { units_ = units; }
+  Outcome end_after(int64_t units) {
+    units_ = units;
+    return Outcome::enough_of_part;
+  }
   // A visitor said that it is enough.
   [[nodiscard]] bool ended_early() const { return enough_; }
 
@@ -191,10 +194,10 @@ class Lister {
     const int64_t looked = overlaps_by_unit(ranks, units);
     left_ -= looked;
     if (left_ < 0) return false;
-    const Met met = visit(ranks, units);
-    if (met == Met::too_much) return false;
-    enough_ = met != Met::listed;
-    if (met == Met::enough_of_part) {
+    const Outcome outcome = visit(ranks, units);
+    if (outcome == Outcome::too_much) return false;
+    enough_ = outcome != Outcome::listed;
+    if (outcome == Outcome::enough_of_part) {
       left_ += looked;
     } else {
       ++classes_;
@@ -291,14 +294,14 @@ std::optional<ListedPhase> list_exchange(const ListQuestion& question) {
     const auto join = [&](const ExchangeRanks& ranks, const LevelUnits& units) {
       const bool across = question.dst_mesh != nullptr;
       const auto here = list_one_phase(ranks, units, question.element_bytes, across);
-      if (!here) return Met::too_much;
+      if (!here) return Outcome::too_much;
       join_traffic(listed.even, here->even);
       join_traffic(whole, here->whole.value_or(here->even));
       several_holders = several_holders || here->whole;
       listed.uneven = listed.uneven || here->uneven;
       listed.far = listed.far || has_far_holders(ranks, units);
       const bool enough = question.is_enough && question.is_enough(listed.even, whole);
-      return enough ? Met::enough : Met::listed;
+      return enough ? Outcome::enough : Outcome::listed;
     };
     if (!lister.for_each_class(join)) return false;
     if (several_holders) listed.whole = whole;
@@ -325,15 +328,12 @@ std::optional<ListedPhase> list_either_in_two_phases(const ListQuestion& questio
       };
       const TwoPhaseTraffic here = list(question.fetchers.value_or(Fetchers::wanting));
       join_traffic(listed.even, here.traffic);
-      if (here.ended) {
-        lister.ends_after(here.units);
-        return Met::enough_of_part;
-      }
+      if (here.ended_after > 0) return lister.end_after(here.ended_after);
       join_traffic(by_all, here.uneven ? list(Fetchers::all).traffic : here.traffic);
       may_gain = may_gain || here.uneven;
       const bool enough =
           question.is_enough && question.is_enough(listed.even, may_gain ? by_all : listed.even);
-      return enough ? Met::enough : Met::listed;
+      return enough ? Outcome::enough : Outcome::listed;
     };
     if (!lister.for_each_class(join)) return false;
     if (may_gain) listed.whole = by_all;
@@ -356,7 +356,7 @@ bool list_shifts(const ListQuestion& question,
   const auto list = [&](const ExchangeRanks& ranks, const LevelUnits& units) {
     const Fetchers fetchers = question.fetchers.value_or(Fetchers::wanting);
     use(ShiftTraffic(ranks, units, question.element_bytes, fetchers));
-    return Met::enough;
+    return Outcome::enough;
   };
   const bool listed = lister.for_each_class(list);
   count_work(question, lister, 0);
@@ -377,7 +377,7 @@ bool list_far_shares(const ListQuestion& question,
         overlaps = saturating_add(overlaps, overlaps_by_rank(ranks));
         const bool few = overlaps <= question.most_listed;
         if (few) classes.push_back({ranks, units});
-        return few ? Met::listed : Met::enough;
+        return few ? Outcome::listed : Outcome::enough;
       });
   count_work(question, lister, 0);
   if (!listed || overlaps > question.most_listed) return false;

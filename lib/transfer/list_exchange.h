@@ -42,9 +42,9 @@ struct ListQuestion {
   // Of two phases, who fetches; nullopt: both are listed, all where they may gain.
   std::optional<Fetchers> fetchers = Fetchers::wanting;
   // Asked after each class, with what those so far make of the even cut and of whole pieces; in two
-  // phases of either way, both one where one is listed, and then after some units, too. True ends
-  // the listing there. More classes never make it less. A listing that ended goes on from there, or
-  // from the class that it ended in, when the same is asked again.
+  // phases of either way. Both are one where one way is listed, which is asked after some units,
+  // too. True ends the listing there. More classes never make it less. A listing that ended goes on
+  // from there, or from the class that it ended in, when the same is asked again.
   std::function<bool(const ExchangeTraffic& even, const ExchangeTraffic& whole)> is_enough{};
 };
 

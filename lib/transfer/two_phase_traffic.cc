@@ -132,16 +132,18 @@ TwoPhaseTraffic list_two_phases(const ExchangeRanks& ranks, const LevelUnits& un
     return after.is_enough(listed.traffic);
   };
   int64_t next_asked = after.is_enough ? after.first : INT64_MAX;
-  while (by_units.list_next()) {
-    if (++listed.units < next_asked) continue;
-    next_asked = listed.units * 2;
-    listed.ended = is_enough();
+  for (int64_t so_far = 1; by_units.list_next(); ++so_far) {
+    if (so_far < next_asked) continue;
+    next_asked = so_far * 2;
+    bool ended = is_enough();
     // What is held inside is the same for as many units as come, and often tells nothing.
-    if (!listed.ended && !by_units.inside_is_listed()) {
+    if (!ended && !by_units.inside_is_listed()) {
       by_units.list_inside();
-      listed.ended = is_enough();
+      ended = is_enough();
     }
-    if (listed.ended) return listed;
+    if (!ended) continue;
+    listed.ended_after = so_far;
+    return listed;
   }
   if (!by_units.inside_is_listed()) by_units.list_inside();
   listed.uneven = asks_uneven && fetch_unevenly(ranks, units, by_units.outer());

@@ -13,9 +13,8 @@ namespace meshplan {
 
 struct TwoPhaseTraffic {
   ExchangeTraffic traffic;
-  bool uneven = false;  // fetch_unevenly, where that is asked
-  bool ended = false;   // before all units were listed: the phases are what those so far make of it
-  int64_t units = 0;    // that were listed
+  bool uneven = false;      // fetch_unevenly, where that is asked
+  int64_t ended_after = 0;  // so many units: what those make of the phases; 0: all were listed
 };
 
 // When a listing of two phases asks whether it is enough: with what the first units make of it,

@@ -86,23 +86,34 @@ TEST_CASE("a price that is of no use above a limit is never told too high") {
     q.src = &request.src;
     q.dst = &request.dst;
     q.phases = request.src.partial.empty() && random.one_in(2) ? 2 : 1;
-    if (q.phases == 2 && random.one_in(2)) q.fetchers = Fetchers::all;
-    if (q.phases == 2 && q.fetchers != Fetchers::all) q.in_laps_too = random.one_in(2);
-    if (q.phases == 1) q.far_too = random.one_in(2);
     const ExchangeCost full = price_exchange(q);
     REQUIRE(full.exact);
-    const LevelMap remembering(mesh, topology);
     for (int again = 0; again < 3; ++again) {
       const LevelMap afresh(mesh, topology);  // remembers no listing
       ExchangeQuestion limited = q;
-      limited.levels = again == 0 ? &afresh : &remembering;
+      limited.levels = &afresh;
       limited.most_ps = random_limit(random, full.predicted_ps);
       check_limited(price_exchange(limited), full, limited.most_ps, listed);
     }
-    // A listing that ended within a class goes on to the same.
-    q.levels = &remembering;
-    REQUIRE(price_exchange(q).predicted_ps == full.predicted_ps);
-    if (!levels.regular() || q.fetchers == Fetchers::all || q.in_laps_too || q.far_too) continue;
+    // The same of other ways, and of a listing that goes on from where it ended before.
+    ExchangeQuestion other = q;
+    if (q.phases == 1) {
+      other.far_too = random.one_in(2);
+    } else if (random.one_in(2)) {
+      other.fetchers = Fetchers::all;
+    } else {
+      other.in_laps_too = random.one_in(2);
+    }
+    const ExchangeCost whole = price_exchange(other);
+    const LevelMap remembering(mesh, topology);
+    other.levels = &remembering;
+    for (int again = 0; again < 3; ++again) {
+      other.most_ps = random_limit(random, whole.predicted_ps);
+      check_limited(price_exchange(other), whole, other.most_ps, listed);
+    }
+    other.most_ps = INT64_MAX;
+    REQUIRE(price_exchange(other).predicted_ps == whole.predicted_ps);
+    if (!levels.regular()) continue;
     const auto problem = align_digits(levels, q.shape, q.element_bytes, request.src, request.dst);
     if (!problem) continue;
     TurnTable turns;
@@ -116,7 +127,6 @@ TEST_CASE("a price that is of no use above a limit is never told too high") {
   CHECK(digits.at_least > 5);
 }
 
-// Meshes on some of the same ranks, in order or not, extents of many slices.
 TEST_CASE("where slices are few, laps may pass on to fewer members than what is fetched at once") {
   const Mesh mesh =
       test::mesh_of({4, 7}, {14, 27, 31, 23, 13, 22, 5, 20, 15, 29, 25, 17, 24, 28, 18, 8, 19, 9, 11, 4, 30, 26, 16, 12, 21, 7, 10, 6});
@@ -149,6 +159,7 @@ TEST_CASE("where slices are few, laps may pass on to fewer members than what is 
   }
 }
 
+// Meshes on some of the same ranks, in order or not, extents of many slices.
 TEST_CASE("the far share that is found takes least of all") {
   constexpr uint64_t seed = 31;
   CAPTURE(seed);

@@ -7,74 +7,71 @@
 #include "search/exchange_floor.h"
 #include "search/moves.h"
 #include "small_question.h"
+#include "verify/random_world.h"
 
 using namespace meshplan;
 
 namespace {
 
 constexpr int64_t most_ranks = 200;
+using Numbers = std::vector<int64_t>;
 
-class RandomWorld {
- public:
-  explicit RandomWorld(uint64_t seed) : random_(seed) {}
+Numbers random_sizes(test::Random& random) {
+  Numbers sizes;
+  int64_t ranks = 1;
+  for (int64_t left = 1 + random.below(3); left > 0; --left) {
+    const int64_t size = random.pick(Numbers{2, 3, 4, 5, 6, 7, 8, 12, 16, 24});
+    if (ranks * size > most_ranks) break;
+    sizes.push_back(size);
+    ranks *= size;
+  }
+  return sizes;
+}
 
-  std::vector<int64_t> sizes() {
-    std::vector<int64_t> sizes;
-    int64_t ranks = 1;
-    for (int64_t left = 1 + below(3); left > 0; --left) {
-      const int64_t size = pick({2, 3, 4, 5, 6, 7, 8, 12, 16, 24});
-      if (ranks * size > most_ranks) break;
-      sizes.push_back(size);
-      ranks *= size;
-    }
-    return sizes;
-  }
-  std::vector<int64_t> shape() {
-    std::vector<int64_t> shape;
-    for (int64_t left = 1 + below(3); left > 0; --left)
-      shape.push_back(pick({1, 2, 3, 4, 5, 7, 8, 10, 16, 24, 31, 48, 65, 100, 130, 256, 300}));
-    return shape;
-  }
-  Topology topology() {
-    Topology topology = test::two_levels(pick({2, 3, 4, 5, 6, 8, 8, 8, 12, 16}), pick({0, 100, 500, 3'000, 14'000}));
-    if (below(3) == 0) {
-      topology.levels.back().ranks = topology.levels.front().ranks * pick({2, 3, 4});
-      topology.levels.push_back({"far", 1'048'576, pick({2'500, 12'500, 40'000}), pick({5'000, 20'000}), pick({0, 100, 9'000}), 100});
-    }
-    if (below(2) == 0) topology = test::with_protocols(topology);
-    const bool bytes_decide = below(3) == 0;
-    const bool peers_decide = below(3) == 0;
-    for (TopologyLevel& level : topology.levels) {
-      if (bytes_decide) level.mb_per_s = std::max<int64_t>(1, level.mb_per_s / 10'000);
-      if (peers_decide) level.per_peer_ns = pick({1, 3'400, 14'000});
-    }
-    return topology;
-  }
-  // Global ids; empty: 0, 1, 2, ...
-  std::vector<int64_t> ids(int64_t ranks) {
-    std::vector<int64_t> ids;
-    if (below(3) != 0) return ids;
-    const int64_t first = below(9);
-    const int64_t apart = pick({1, 1, 2, 3});
-    for (int64_t i = 0; i < ranks; ++i) ids.push_back(first + i * apart);
-    if (below(2) == 0) std::shuffle(ids.begin(), ids.end(), random_);
-    return ids;
-  }
-  int64_t below(int64_t end) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(end)); }
-  int64_t pick(const std::vector<int64_t>& values) { return values[static_cast<size_t>(below(std::ssize(values)))]; }
-  std::mt19937_64& random() { return random_; }
+Numbers random_shape(test::Random& random) {
+  Numbers shape;
+  for (int64_t left = 1 + random.below(3); left > 0; --left)
+    shape.push_back(random.pick(Numbers{1, 2, 3, 4, 5, 7, 8, 10, 16, 24, 31, 48, 65, 100, 130, 256, 300}));
+  return shape;
+}
 
- private:
-  std::mt19937_64 random_;
-};
+Topology random_links(test::Random& random) {
+  const int64_t unit = random.pick(Numbers{2, 3, 4, 5, 6, 8, 8, 8, 12, 16});
+  Topology topology = test::two_levels(unit, random.pick(Numbers{0, 100, 500, 3'000, 14'000}));
+  if (random.one_in(3)) {
+    TopologyLevel far{"far", 1'048'576, random.pick(Numbers{2'500, 12'500, 40'000}), random.pick(Numbers{5'000, 20'000}), 0, 100};
+    far.per_peer_ns = random.pick(Numbers{0, 100, 9'000});
+    topology.levels.back().ranks = unit * random.pick(Numbers{2, 3, 4});
+    topology.levels.push_back(far);
+  }
+  if (random.one_in(2)) topology = test::with_protocols(topology);
+  const bool bytes_decide = random.one_in(3);
+  const bool peers_decide = random.one_in(3);
+  for (TopologyLevel& level : topology.levels) {
+    if (bytes_decide) level.mb_per_s = std::max<int64_t>(1, level.mb_per_s / 10'000);
+    if (peers_decide) level.per_peer_ns = random.pick(Numbers{1, 3'400, 14'000});
+  }
+  return topology;
+}
+
+// Global ids; empty: 0, 1, 2, ...
+Numbers random_ids(test::Random& random, int64_t ranks) {
+  Numbers ids;
+  if (!random.one_in(3)) return ids;
+  const int64_t first = random.below(9);
+  const int64_t apart = random.pick(Numbers{1, 1, 2, 3});
+  for (int64_t i = 0; i < ranks; ++i) ids.push_back(first + i * apart);
+  if (random.one_in(2)) random.shuffle(ids);
+  return ids;
+}
 
 // A price with a limit is exact where it is not above, else exact or the least that it may be; asked
 // again with higher limits, it goes on from what was listed before.
 int64_t check_limits(const PlanProblem& p, const SearchState& from, const SearchState& to, ExchangeWay way, int64_t exact_ps,
-                     RandomWorld& world) {
+                     test::Random& random) {
   p.levels->forget_listings();
   int64_t told = 0;
-  int64_t most = exact_ps / 100 * (50 + world.below(60));
+  int64_t most = exact_ps / 100 * (50 + random.below(60));
   for (int again = 0; again < 3; ++again) {
     CAPTURE(most);
     const ExchangeCost cost = price_between(p, from, to, way, most);
@@ -99,27 +96,25 @@ TEST_CASE("random worlds: no exchange takes less than its floors, nor than a pri
   int64_t told = 0;
   for (uint64_t seed = 0; seed < worlds; ++seed) {
     CAPTURE(seed);
-    RandomWorld world(seed);
-    const std::vector<int64_t> sizes = world.sizes();
-    int64_t ranks = 1;
-    for (const int64_t size : sizes) ranks *= size;
-    const std::vector<int64_t> shape = world.shape();
-    const Topology topology = world.topology();
-    test::SmallQuestion question(sizes, topology, {shape, DType::bfloat16}, world.ids(ranks));
+    test::Random random(seed);
+    std::mt19937_64 states(seed);
+    const Numbers sizes = random_sizes(random);
+    const Numbers shape = random_shape(random);
+    const Topology topology = random_links(random);
+    const Numbers ids = random_ids(random, mesh_size(test::mesh_of(sizes)));
+    test::SmallQuestion question(sizes, topology, {shape, DType::bfloat16}, ids);
     question.request.reduce_dtype = DType::float32;
     const auto p = question.problem();
     if (!p) continue;
     for (int k = 0; k < 120; ++k) {
-      const auto pending = static_cast<uint16_t>(k % 3 == 0 ? world.random()() & p->all : 0);
-      const auto left = static_cast<uint16_t>(k % 6 == 0 ? pending & world.random()() : pending);
-      const SearchState from = test::random_state(*p, pending, world.random());
-      const SearchState to = test::random_state(*p, left, world.random());
+      const auto pending = static_cast<uint16_t>(k % 3 == 0 ? states() & p->all : 0);
+      const auto left = static_cast<uint16_t>(k % 6 == 0 ? pending & states() : pending);
+      const SearchState from = test::random_state(*p, pending, states);
+      const SearchState to = test::random_state(*p, left, states);
       if (from == to) continue;
       CAPTURE(to_text(to_state(*p, from), sizes));
       CAPTURE(to_text(to_state(*p, to), sizes));
-      for (const ExchangeWay way : exchange_ways) {
-        if (way != ExchangeWay::one_phase && from.pending != to.pending) continue;
-        if (way == ExchangeWay::by_all && !may_go(*p, from, to, way)) continue;
+      for (const ExchangeWay way : test::ways_between(*p, from, to)) {
         CAPTURE(static_cast<int>(way));
         const ExchangeCost cost = price_between(*p, from, to, way);
         REQUIRE(cost.exact);
@@ -127,7 +122,7 @@ TEST_CASE("random worlds: no exchange takes less than its floors, nor than a pri
         REQUIRE(close_exchange_floor_ps(*p, from, to, way) <= cost.predicted_ps);
         REQUIRE(few_peers_floor_ps(*p, from, to) <= cost.predicted_ps);
         REQUIRE(bound_between(*p, from, to).ps <= cost.predicted_ps);
-        told += check_limits(*p, from, to, way, cost.predicted_ps, world);
+        told += check_limits(*p, from, to, way, cost.predicted_ps, random);
         ++prices;
         by_all += way == ExchangeWay::by_all ? 1 : 0;
       }

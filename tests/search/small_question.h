@@ -52,4 +52,13 @@ inline SearchState random_state(const PlanProblem& p, uint16_t pending, std::mt1
   return s;
 }
 
+// In which an exchange between these states can be priced.
+inline std::vector<ExchangeWay> ways_between(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+  std::vector<ExchangeWay> ways{ExchangeWay::one_phase};
+  if (from.pending != to.pending) return ways;
+  ways.push_back(ExchangeWay::two_phases);
+  if (may_go(p, from, to, ExchangeWay::by_all)) ways.push_back(ExchangeWay::by_all);
+  return ways;
+}
+
 }  // namespace meshplan::test

@@ -70,9 +70,7 @@ TEST_CASE("no exchange takes less than what units need, and no plan less than th
       const SearchState& to = ends.to;
       CAPTURE(to_text(to_state(*p, from), w.sizes));
       CAPTURE(to_text(to_state(*p, to), w.sizes));
-      for (const ExchangeWay way : exchange_ways) {
-        if (way != ExchangeWay::one_phase && from.pending != to.pending) continue;
-        if (way == ExchangeWay::by_all && !may_go(*p, from, to, way)) continue;
+      for (const ExchangeWay way : test::ways_between(*p, from, to)) {
         CAPTURE(static_cast<int>(way));
         const ExchangeCost cost = price_between(*p, from, to, way);
         REQUIRE(cost.exact);
@@ -206,9 +204,7 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
       CAPTURE(topology.levels.size());
       CAPTURE(to_text(to_state(*p, from), w.sizes));
       CAPTURE(to_text(to_state(*p, to), w.sizes));
-      for (const ExchangeWay way : exchange_ways) {
-        if (way != ExchangeWay::one_phase && from.pending != to.pending) continue;
-        if (way == ExchangeWay::by_all && !may_go(*p, from, to, way)) continue;
+      for (const ExchangeWay way : test::ways_between(*p, from, to)) {
         CAPTURE(static_cast<int>(way));
         const ExchangeCost cost = price_between(*p, from, to, way);
         REQUIRE(cost.exact);
