@@ -145,6 +145,14 @@ bool is_not_floored(const PlanProblem& p, const SearchState& from, const SearchS
 
 namespace {
 
+// The least with what all may fetch: whether they may is asked only where it decides.
+int64_t with_by_all(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                    int64_t others_ps, int64_t by_all_ps, int64_t enough_ps) {
+  const int64_t least = std::min(others_ps, by_all_ps);
+  if (least == others_ps || others_ps < enough_ps || least >= enough_ps) return least;
+  return may_go(p, from, to, ExchangeWay::by_all) ? least : others_ps;
+}
+
 int64_t by_peers_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
                     const RankSides::Lists& before, const RankSides::Lists& after,
                     int64_t enough_ps) {
@@ -155,11 +163,9 @@ int64_t by_peers_ps(const PlanProblem& p, const SearchState& from, const SearchS
   ps = std::min(ps, saturating_mul(in(ExchangeWay::two_phases), 1000));
   const int64_t by_all = saturating_mul(in(ExchangeWay::by_all), 1000);
   if (!p.all_may_fetch || by_all >= ps) return ps;
-  // Whether all may fetch is asked only where it decides.
-  if (ps < enough_ps || by_all >= enough_ps) return by_all;
   p.sides.recall(before);
   p.sides.recall(after);
-  return may_go(p, from, to, ExchangeWay::by_all) ? by_all : ps;
+  return with_by_all(p, from, to, ps, by_all, enough_ps);
 }
 
 }  // namespace
@@ -175,6 +181,18 @@ int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const 
                            const RankSides::Lists& before, const RankSides::Lists& after,
                            int64_t enough_ps) {
   return is_not_floored(p, from, to) ? 0 : by_peers_ps(p, from, to, before, after, enough_ps);
+}
+
+int64_t boxes_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                       int64_t enough_ps) {
+  if (is_not_floored(p, from, to)) return bound_between(p, from, to).ps;
+  p.work += static_cast<int64_t>(p.listed_ranks()) / 4 + work::floors;
+  const ExchangeFloor floor(p, from, to);
+  const int64_t one_phase = floor.ps(ExchangeWay::one_phase);
+  if (from.pending != to.pending || !has_two_levels(p)) return one_phase;
+  const int64_t ps = std::min(one_phase, floor.ps(ExchangeWay::two_phases));
+  if (!p.all_may_fetch) return ps;
+  return with_by_all(p, from, to, ps, floor.ps(ExchangeWay::by_all), enough_ps);
 }
 
 namespace {
@@ -195,6 +213,12 @@ class FloorsBetween {
     return PairMemo<OfFloors, Floor>::of(p_, from_, to_, number, enough_ps,
                                          [&] { return Floor{count_ps(way, enough_ps)}; })
         .ps;
+  }
+
+  int64_t by_boxes_ps(ExchangeWay way) {
+    if (is_not_floored(p_, from_, to_)) return 0;
+    if (!between_) between_.emplace(p_, from_, to_);
+    return between_->ps(way);
   }
 
  private:
@@ -237,9 +261,16 @@ WayFloors exchange_floors_ps(const PlanProblem& p, const SearchState& from, cons
   floors.fill(INT64_MAX);
   FloorsBetween between(p, from, to);
   for (size_t k = 0; k < floors.size(); ++k) {
-    if (may_go(p, from, to, exchange_ways[k])) floors[k] = between.ps(exchange_ways[k], enough_ps);
+    if (may_go(p, from, to, exchange_ways[k])) floors[k] = between.by_boxes_ps(exchange_ways[k]);
   }
-  return floors;
+  std::array<bool, exchange_ways.size()> by_units{};
+  while (true) {
+    const auto least = std::min_element(floors.begin(), floors.end());
+    const auto k = as_index(least - floors.begin());
+    if (by_units[k] || *least > enough_ps) return floors;
+    by_units[k] = true;
+    *least = between.ps(exchange_ways[k], enough_ps);
+  }
 }
 
 int64_t close_exchange_floor_ps(const PlanProblem& p, const SearchState& from,

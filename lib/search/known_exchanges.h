@@ -23,7 +23,7 @@ struct PlanProblem;
 constexpr int64_t too_long = INT64_MAX >> 4;
 
 // Each takes more work than the one before.
-enum class Known : uint8_t { latency, peers, bound, floors, close_floors, price };
+enum class Known : uint8_t { latency, peers, boxes, floors, close_floors, price };
 
 // What one exchange takes at least, in whichever way; one that does not run: too long.
 class LeastExchange {

@@ -43,9 +43,9 @@ void LeastExchanges::refine(size_t from, size_t to, int64_t most) {
           Known::peers};
       return;
     case Known::peers:
-      least = {std::max(ps, bound_between(p_, at, aim, false, most).ps), Known::bound};
-      break;
-    case Known::bound:
+      least = {std::max(ps, boxes_floor_ps(p_, at, aim, most)), Known::boxes};
+      return;
+    case Known::boxes:
       least = floor_each(from, to, ps, most);
       break;
     case Known::floors:

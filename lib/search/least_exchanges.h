@@ -1,5 +1,5 @@
 // What exchanges between listed states take at least, of which more comes to be known where it is
-// asked for: the latency, the peers, a bound, floors (exchange_floor.h), the price.
+// asked for: the latency, the peers, the boxes, floors (exchange_floor.h), the price.
 #pragma once
 
 #include <vector>

@@ -433,9 +433,9 @@ void Search::exchanges_reducing(int32_t from, const SearchState& at, const Packe
         // By levels peers cost little beside what the bound says.
         if (p_.times.grow() && few_peers_floor_ps(p_, at, aim.at, most - g.ps) > most - g.ps)
           continue;
-        const int64_t here = saturating_add(
-            g.ps,
-            from == source_ ? aim.before : bound_between(p_, at, aim.at, false, most - g.ps).ps);
+        const int64_t here =
+            saturating_add(g.ps, std::max(from == source_ ? aim.before : 0,
+                                          boxes_floor_ps(p_, at, aim.at, most - g.ps)));
         const int64_t there = std::max(outer, here);
         if (here > most || not_now(saturating_add(there, key.left))) continue;
         exchange_later(from, at, aim.at, key.left, there, most);

@@ -1,5 +1,6 @@
 // Floors and limited prices against prices, over worlds of every kind: ranks anywhere and in any order,
 // levels that cut the mesh unevenly, extents that nothing divides, latencies, peers or bytes that decide.
+#include <algorithm>
 #include <random>
 
 #include "../cost/some_protocols.h"
@@ -87,6 +88,21 @@ int64_t check_limits(const PlanProblem& p, const SearchState& from, const Search
   return told;
 }
 
+// Floors of all ways at once and of one by one say the same of the way that takes least; by boxes alone it
+// is no more.
+void check_least_of_ways(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+  const WayFloors all = exchange_floors_ps(p, from, to);
+  int64_t least = INT64_MAX;
+  for (const ExchangeWay way : exchange_ways) {
+    if (!may_go(p, from, to, way)) continue;
+    const int64_t one = exchange_floor_ps(p, from, to, way);
+    REQUIRE(all[static_cast<size_t>(way)] <= one);
+    least = std::min(least, one);
+  }
+  REQUIRE(*std::min_element(all.begin(), all.end()) == least);
+  REQUIRE(boxes_floor_ps(p, from, to) <= least);
+}
+
 }  // namespace
 
 TEST_CASE("random worlds: no exchange takes less than its floors, nor than a price with a limit says") {
@@ -114,6 +130,7 @@ TEST_CASE("random worlds: no exchange takes less than its floors, nor than a pri
       if (from == to) continue;
       CAPTURE(to_text(to_state(*p, from), sizes));
       CAPTURE(to_text(to_state(*p, to), sizes));
+      check_least_of_ways(*p, from, to);
       for (const ExchangeWay way : test::ways_between(*p, from, to)) {
         CAPTURE(static_cast<int>(way));
         const ExchangeCost cost = price_between(*p, from, to, way);
@@ -121,6 +138,8 @@ TEST_CASE("random worlds: no exchange takes less than its floors, nor than a pri
         REQUIRE(exchange_floor_ps(*p, from, to, way) <= cost.predicted_ps);
         REQUIRE(close_exchange_floor_ps(*p, from, to, way) <= cost.predicted_ps);
         REQUIRE(few_peers_floor_ps(*p, from, to) <= cost.predicted_ps);
+        // Asked whether all may fetch where that decides.
+        REQUIRE(boxes_floor_ps(*p, from, to, cost.predicted_ps) <= cost.predicted_ps);
         REQUIRE(bound_between(*p, from, to).ps <= cost.predicted_ps);
         told += check_limits(*p, from, to, way, cost.predicted_ps, random);
         ++prices;
