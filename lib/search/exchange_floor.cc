@@ -266,7 +266,7 @@ WayFloors exchange_floors_ps(const PlanProblem& p, const SearchState& from, cons
   std::array<bool, exchange_ways.size()> by_units{};
   while (true) {
     const auto least = std::min_element(floors.begin(), floors.end());
-    const auto k = as_index(least - floors.begin());
+    const auto k = static_cast<size_t>(least - floors.begin());
     if (by_units[k] || *least > enough_ps) return floors;
     by_units[k] = true;
     *least = between.ps(exchange_ways[k], enough_ps);
