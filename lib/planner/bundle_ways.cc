@@ -7,6 +7,7 @@
 #include "base/int_math.h"
 #include "cost/step_cost.h"
 #include "plan/step_mesh.h"
+#include "search/exchange_step.h"
 #include "tensor/largest_elements.h"
 
 namespace meshplan {
@@ -71,8 +72,13 @@ void WayMaker::add_gathering_ways(Kind& kind, const PlanQuestion& asked) {
       add_way(kind, gathers_through(asked, stops, whole), Room::for_messages);
   }
   kind.rails = kind.ways.size();
-  for (const Rails& rails : rails_of(asked, *levels_[request.src_mesh], *levels_[request.dst_mesh]))
-    add_way(kind, gathers_by_rails(asked, rails), Room::for_messages);
+  for (const Rails& rails :
+       rails_of(asked, *levels_[request.src_mesh], *levels_[request.dst_mesh])) {
+    Request behind = request;
+    behind.src = rails.gathered.back();
+    if (!has_idle_step(behind, {landing_of(request)}))
+      add_way(kind, gathers_by_rails(asked, rails), Room::for_messages);
+  }
   kind.gathers_end = kind.ways.size();
 }
 

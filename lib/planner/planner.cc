@@ -225,7 +225,8 @@ class Pipeline {
   void prove(const PlannedRedistribution& planned) {
     plan_.groups = groups_.groups();
     const Status proof = verify_redistribution(plan_, planned);
-    MESHPLAN_CHECK(proof.ok(), "a plan failed its own verification: " + proof.error().message);
+    MESHPLAN_CHECK(proof.ok(), "a plan failed its own verification, " + planned.trace + ": " +
+                                   proof.error().message);
     const auto counted = verify_figures(plan_, planned);
     MESHPLAN_CHECK(counted.ok(),
                    "a plan's figures are not what its steps give: " + counted.error().message);
