@@ -2,6 +2,7 @@
 // budgets are met.
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <thread>
 
 #include "base/utf8.h"
@@ -163,7 +164,11 @@ void check_all(Context& context, const Arguments& arguments, std::vector<CheckIt
     }
   };
   std::vector<std::thread> threads;
-  for (size_t i = 1; i < workers; ++i) threads.emplace_back(work);
+  try {
+    for (size_t i = 1; i < workers; ++i) threads.emplace_back(work);
+  } catch (const std::system_error&) {
+    // The system gives no more threads: those that there are check all.
+  }
   work();
   for (std::thread& thread : threads) thread.join();
   for (const std::exception_ptr& error : broken) {

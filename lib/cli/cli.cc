@@ -1,6 +1,8 @@
 #include "cli/cli.h"
 
+#include <optional>
 #include <ostream>
+#include <system_error>
 
 #include "base/check.h"
 #include "cli/commands.h"
@@ -124,17 +126,20 @@ int run_cli(const std::vector<std::string>& arguments, System& system, std::istr
             std::ostream& out, std::ostream& err) {
   Context context(system, in, out, err);
   std::string what;
-  bool memory = false;
+  std::optional<Error> lacking;
   try {
     return run_checked(context, arguments);
   } catch (const std::bad_alloc&) {
-    memory = true;
+    lacking = out_of_memory();
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again) lacking = out_of_threads();
+    what = error.what();
   } catch (const std::exception& error) {
     what = error.what();
   }
   try {
-    if (memory) {
-      const int code = context.fail("", out_of_memory());
+    if (lacking) {
+      const int code = context.fail("", *lacking);
       print_diagnostics(context);
       return code;
     }

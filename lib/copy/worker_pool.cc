@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -42,7 +43,12 @@ struct WorkerPool::Shared {
 
 WorkerPool::WorkerPool(int64_t threads) : shared_(std::make_unique<Shared>()) {
   if (threads <= 0) threads = std::max<int64_t>(1, std::thread::hardware_concurrency());
-  for (int64_t i = 1; i < threads; ++i) shared_->threads.emplace_back([this] { shared_->serve(); });
+  try {
+    for (int64_t i = 1; i < threads; ++i)
+      shared_->threads.emplace_back([this] { shared_->serve(); });
+  } catch (const std::system_error&) {
+    // The system gives no more threads: those that there are do all of it.
+  }
 }
 
 WorkerPool::~WorkerPool() {

@@ -9,7 +9,8 @@ namespace meshplan {
 
 class WorkerPool {
  public:
-  explicit WorkerPool(int64_t threads);  // including the caller; 0: one per core
+  // So many threads, including the caller, or as many as the system gives; 0: one per core.
+  explicit WorkerPool(int64_t threads);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;

@@ -18,6 +18,12 @@ Error out_of_memory() {
       "input");
 }
 
+Error out_of_threads() {
+  return environment(
+      "the system gives this process no more threads; raise its limit of processes (ulimit -u) or "
+      "that of its memory");
+}
+
 Diagnostic diagnostic_of_bug(std::string_view version, std::string_view what) {
   Diagnostic bug;
   bug.code = std::string(code_internal);

@@ -36,8 +36,9 @@ constexpr std::string_view code_diff_other = "W0803";     // it changed otherwis
 // An error of a whole call at a place: the code says whose fault it is.
 [[nodiscard]] Diagnostic diagnostic_of(Place place, const Error& error);
 
-// What ends a call for want of memory.
+// What ends a call for want of memory, or of threads.
 [[nodiscard]] Error out_of_memory();
+[[nodiscard]] Error out_of_threads();
 
 // What ends a call by a bug of ours, `what` it was: exit internal_error.
 constexpr int internal_error = 70;

@@ -47,10 +47,14 @@ Result<std::byte*> HostDevice::allocate(int32_t rank, int64_t bytes) {
   while (current_ < slabs_.size() && slabs_[current_]->size - slabs_[current_]->used < need)
     ++current_;
   if (current_ == slabs_.size()) {
-    auto slab = std::make_unique<Slab>(ceil_div(std::max(need, slab_bytes), huge_page) * huge_page);
+    const int64_t room = ceil_div(std::max(need, slab_bytes), huge_page) * huge_page;
+    auto slab = std::make_unique<Slab>(room);
     if (slab->data == nullptr) {
-      return environment("rank " + std::to_string(rank) + " lacks " + std::to_string(bytes) +
-                         " bytes of memory; replay a smaller shape with --shrink");
+      return environment("rank " + std::to_string(rank) + " needs a buffer of " +
+                         std::to_string(bytes) + " bytes, and the system has no " +
+                         std::to_string(room) +
+                         " bytes more for buffers; raise the limit of memory, or replay a smaller "
+                         "shape with --shrink");
     }
     slabs_.push_back(std::move(slab));
   }
