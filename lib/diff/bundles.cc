@@ -3,16 +3,16 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "diff/declarations.h"
 
 namespace meshplan {
 namespace {
 
-// The id of the bundle that it is in; nullptr: none.
-const std::string* bundle_of(const Plan& plan, size_t redistribution) {
+// The bundle that it is in; nullptr: none.
+const PlannedBundle* bundle_of(const Plan& plan, size_t redistribution) {
   for (const PlannedBundle& bundle : plan.bundles) {
     const std::vector<size_t>& members = bundle.request.members;
-    if (std::binary_search(members.begin(), members.end(), redistribution))
-      return &bundle.request.id;
+    if (std::binary_search(members.begin(), members.end(), redistribution)) return &bundle;
   }
   return nullptr;
 }
@@ -39,22 +39,37 @@ struct Figure {
   std::string after;
 };
 
-std::vector<Figure> figures_of(const PlannedBundle& before, const PlannedBundle& after) {
-  const auto bytes = [](int64_t n) { return human_bytes(n); };
-  const auto time = [](int64_t ps) { return human_ns(ns_of_ps(ps)); };
+// What is asked of it.
+std::vector<Figure> asked_of(const PlannedBundle& before, const PlannedBundle& after) {
   return {
       {"count", with_commas(before.request.count), with_commas(after.request.count)},
       {"tensors", with_commas(before.tensors), with_commas(after.tensors)},
-      {"max_staging_bytes", bytes(before.request.max_staging_bytes),
-       bytes(after.request.max_staging_bytes)},
+      {"max_staging_bytes", human_bytes(before.request.max_staging_bytes),
+       human_bytes(after.request.max_staging_bytes)},
       {"max_messages", with_commas(before.request.max_messages),
        with_commas(after.request.max_messages)},
+  };
+}
+
+// What it comes to.
+std::vector<Figure> totals_of(const PlannedBundle& before, const PlannedBundle& after) {
+  const auto bytes = [](int64_t n) { return human_bytes(n); };
+  const auto time = [](int64_t ps) { return human_ns(ns_of_ps(ps)); };
+  return {
       {"rounds", with_commas(before.totals.rounds), with_commas(after.totals.rounds)},
       {"wire bytes", bytes(before.totals.wire_bytes), bytes(after.totals.wire_bytes)},
       {"staging", bytes(before.totals.staging_bytes), bytes(after.totals.staging_bytes)},
       {"predicted", time(before.totals.predicted_ps), time(after.totals.predicted_ps)},
       {"one by one", time(before.alone_ps), time(after.alone_ps)},
   };
+}
+
+void add_changes(const std::string& name, const std::vector<Figure>& figures,
+                 std::vector<std::string>& texts) {
+  for (const Figure& figure : figures) {
+    if (figure.before != figure.after)
+      texts.push_back(name + ": " + figure.name + " " + figure.after + ", was " + figure.before);
+  }
 }
 
 // Members by id, so that the order of the redistributions does not matter.
@@ -79,9 +94,56 @@ bool same_rounds(const Plan& old_plan, const PlannedBundle& before, const Plan& 
 }  // namespace
 
 std::string common_bundle(const Plan& before, size_t i, const Plan& after, size_t j) {
-  const std::string* const was = bundle_of(before, i);
-  const std::string* const is = bundle_of(after, j);
-  return was != nullptr && is != nullptr && *was == *is ? *is : "";
+  const PlannedBundle* const was = bundle_of(before, i);
+  const PlannedBundle* const is = bundle_of(after, j);
+  return was != nullptr && is != nullptr && was->request.id == is->request.id ? is->request.id : "";
+}
+
+namespace {
+
+// What is asked of each member, ascending.
+std::vector<std::string> questions_of(const Plan& plan, const PlannedBundle& bundle) {
+  std::vector<std::string> questions;
+  for (const size_t member : bundle.request.members) {
+    const PlannedRedistribution& r = plan.redistributions[member];
+    questions.push_back(r.request.id + " x" + std::to_string(r.request.count) + " " +
+                        request_text(plan, r));
+  }
+  std::sort(questions.begin(), questions.end());
+  return questions;
+}
+
+std::vector<std::string> changes_of(const Plan& before, const PlannedBundle& was, const Plan& after,
+                                    const PlannedBundle& is) {
+  std::vector<std::string> texts;
+  const std::string name = "bundle " + is.request.id;
+  add_changes(name, asked_of(was, is), texts);
+  if (ids_of(before, was.request.members) != ids_of(after, is.request.members)) {
+    texts.push_back(name + " has different members");
+  } else if (texts.empty() && questions_of(before, was) != questions_of(after, is)) {
+    texts.push_back("members of " + name + " are asked for otherwise");
+  }
+  return texts;
+}
+
+}  // namespace
+
+const std::vector<std::string>& BundleCauses::of(size_t i, size_t j) {
+  const PlannedBundle* const was = bundle_of(before_, i);
+  const PlannedBundle* const is = bundle_of(after_, j);
+  const auto [at, is_new] = known_.try_emplace({was, is});
+  std::vector<std::string>& causes = at->second;
+  if (!is_new || (was == nullptr && is == nullptr)) return causes;
+  if (is == nullptr) {
+    causes = {"it is in no bundle; was in bundle " + was->request.id};
+  } else if (was == nullptr) {
+    causes = {"it is in bundle " + is->request.id + "; was in none"};
+  } else if (was->request.id != is->request.id) {
+    causes = {"it is in bundle " + is->request.id + "; was in bundle " + was->request.id};
+  } else {
+    causes = changes_of(before_, *was, after_, *is);
+  }
+  return causes;
 }
 
 std::vector<std::string> compare_bundles(const Plan& before, const Plan& after) {
@@ -97,10 +159,8 @@ std::vector<std::string> compare_bundles(const Plan& before, const Plan& after) 
       continue;
     }
     const size_t so_far = texts.size();
-    for (const Figure& figure : figures_of(*was, now)) {
-      if (figure.before != figure.after)
-        texts.push_back(name + ": " + figure.name + " " + figure.after + ", was " + figure.before);
-    }
+    add_changes(name, asked_of(*was, now), texts);
+    add_changes(name, totals_of(*was, now), texts);
     if (ids_of(before, was->request.members) != ids_of(after, now.request.members))
       texts.push_back(name + " has different members");
     if (texts.size() == so_far && !same_rounds(before, *was, after, now))

@@ -214,7 +214,8 @@ class Comparison {
         new_(after),
         old_firsts_(firsts_of(before.redistributions)),
         new_firsts_(firsts_of(after.redistributions)),
-        declared_(compare_declarations(before, after)) {}
+        declared_(compare_declarations(before, after)),
+        bundle_causes_(before, after) {}
 
   PlanDiff run() {
     diff_.compared = new_.redistributions.size();
@@ -338,9 +339,13 @@ class Comparison {
     d.numerics = change.numerics;
     d.steps = change.steps;
     d.causes = renamed || recounted ? causes_of(before, after, !d.steps.empty()) : change.causes;
+    if (d.causes.empty() && !d.steps.empty()) d.causes = bundle_causes_.of(i, j);
+    if (d.causes.empty() && !d.steps.empty())
+      d.causes = {"another version of meshplan: the declarations of the files are the same"};
     diff_.redistributions.push_back(std::move(d));
   }
 
+  // None where steps differ and nothing else that the two say by themselves.
   [[nodiscard]] std::vector<std::string> causes_of(const PlannedRedistribution& before,
                                                    const PlannedRedistribution& after,
                                                    bool steps_differ) const {
@@ -348,9 +353,7 @@ class Comparison {
     for (const DeclarationChange& change : declared_) {
       if (concerns(change, old_, before, new_, after)) causes.push_back(change.text);
     }
-    if (!causes.empty()) return causes;
-    if (!steps_differ) return listing_changes(before, after);
-    return {"another version of meshplan: the declarations of the files are the same"};
+    return causes.empty() && !steps_differ ? listing_changes(before, after) : causes;
   }
 
   void compare_warnings(const PlannedRedistribution& before, const PlannedRedistribution& after) {
@@ -422,6 +425,7 @@ class Comparison {
   std::vector<size_t> old_firsts_;  // firsts_of
   std::vector<size_t> new_firsts_;
   std::vector<DeclarationChange> declared_;
+  BundleCauses bundle_causes_;
   std::map<std::pair<size_t, size_t>, Change> changes_;  // by old first and new first
   std::vector<std::optional<size_t>> partner_;           // of each new redistribution
   std::vector<bool> taken_;                              // of each old one

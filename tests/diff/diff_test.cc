@@ -314,6 +314,35 @@ TEST_CASE("what moves with the same bundle as before is named so, as its own fig
   CHECK(diff_plans(plan_of(example()), in_bundle(larger, "sync")).redistributions[0].bundle.empty());
 }
 
+TEST_CASE("other steps of a bundle's member come of what is asked of the bundle, or of its other members") {
+  const Plan plan = plan_of(example());
+  const auto bundled = [&](const std::string& id, std::vector<size_t> members, int64_t staging) {
+    Plan with = plan;
+    PlannedBundle& bundle = with.bundles.emplace_back();
+    bundle.request.id = id;
+    bundle.request.members = std::move(members);
+    bundle.request.max_staging_bytes = staging;
+    return with;
+  };
+  const Plan before = bundled("sync", {0, 1}, 1024);
+  // The second member goes by other steps.
+  const auto causes = [&](Plan after) {
+    after.redistributions[1].steps = after.redistributions[0].steps;
+    const PlanDiff diff = diff_plans(before, after);
+    REQUIRE(diff.redistributions.back().id == "weights");
+    return diff.redistributions.back().causes;
+  };
+  using Texts = std::vector<std::string>;
+  CHECK(causes(bundled("sync", {0, 1}, 2048)) == Texts{"bundle sync: max_staging_bytes 2.00 KiB, was 1.00 KiB"});
+  CHECK(causes(bundled("sync", {1}, 1024)) == Texts{"bundle sync has different members"});
+  CHECK(causes(bundled("all", {0, 1}, 1024)) == Texts{"it is in bundle all; was in bundle sync"});
+  CHECK(causes(plan) == Texts{"it is in no bundle; was in bundle sync"});
+  Plan other = before;
+  other.redistributions[0].request.tensor.dtype = DType::float64;
+  CHECK(causes(other) == Texts{"members of bundle sync are asked for otherwise"});
+  CHECK(causes(before) == Texts{"another version of meshplan: the declarations of the files are the same"});
+}
+
 TEST_CASE("percentages are exact tenths, away from zero at halves") {
   CHECK(percent_text(1000, 1000).empty());
   CHECK(percent_text(1000, 1025) == "+2.5 %");
