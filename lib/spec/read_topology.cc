@@ -195,6 +195,17 @@ std::optional<MeasuredTable> read_table(Reader& reader, uint32_t index, size_t l
   return table;
 }
 
+// An innermost level of one rank joins none: nothing goes over its links. Left in place it would be
+// the unit inside which ranks share what they fetch.
+void leave_out_levels_of_one_rank(Topology& topology) {
+  while (topology.levels.size() > 1 && topology.levels.front().ranks == 1) {
+    topology.levels.erase(topology.levels.begin());
+    for (Protocol& protocol : topology.protocols) protocol.levels.erase(protocol.levels.begin());
+    for (MeasuredTable& table : topology.tables)
+      table.level = std::max<int64_t>(0, table.level - 1);
+  }
+}
+
 // A topology object with levels.
 std::optional<Topology> read_object(Reader& reader, uint32_t index) {
   constexpr std::array<KeyRule, 8> rules{{{"levels", true},
@@ -229,6 +240,7 @@ std::optional<Topology> read_object(Reader& reader, uint32_t index) {
     }
   }
   if (reader.errors() > before || topology.levels.empty()) return std::nullopt;
+  leave_out_levels_of_one_rank(topology);
   return topology;
 }
 

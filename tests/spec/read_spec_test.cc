@@ -278,6 +278,33 @@ TEST_CASE("the outermost level holds every rank, whatever its ranks says; fewer 
         "the outermost level \"ib\" names 1 rank, fewer than the 8 of the level inside it; it holds every rank all the same");
 }
 
+TEST_CASE("an innermost level of one rank joins none and is left out, with its part of protocols and tables") {
+  const auto topology = [](const std::string& first, const std::string& inner, const std::string& level, const std::string& share) {
+    Diagnostics diagnostics;
+    const auto read =
+        read_topology_file(R"~({"levels": [)~" + first + R"~({"name": "nvlink", "ranks": 8, "gb_per_s": 370, "latency_ns": 10000},
+        {"name": "ib", "ranks": 1024, "gb_per_s": 45, "latency_ns": 25000}],
+        "model": "protocols", "protocols": [{"name": "LL", "base_ns": 7000, "hop_ns": [)~" +
+                               inner + R"~(2500, 9000], "share": [)~" + share +
+                               R"~(4000, 3000]}],
+        "tables": [{"op": "all_gather", "level": )~" +
+                               level + R"~(, "ranks": 16, "points": [[1024, 30000]]}]})~",
+                           "t.json", diagnostics);
+    REQUIRE(diagnostics.empty());
+    REQUIRE(read);
+    return *read;
+  };
+  const Topology without = topology("", "", "1", "");
+  CHECK(without.levels.size() == 2);
+  const std::string alone = R"~({"name": "board", "ranks": 1, "gb_per_s": 3, "latency_ns": 99999}, )~";
+  CHECK(topology(alone, "1, ", "2", "77, ") == without);
+  CHECK(topology(alone + alone, "1, 2, ", "3", "77, 78, ") == without);
+  // The outermost holds every rank.
+  Diagnostics diagnostics;
+  CHECK(read_topology_file(R"~({"levels": [{"name": "ib", "ranks": 1, "gb_per_s": 45, "latency_ns": 25000}]})~", "t.json", diagnostics)
+            ->levels.size() == 1);
+}
+
 TEST_CASE("the topology that a plan holds is a topology file and a spec's topology") {
   std::vector<Topology> topologies;
   for (const std::string& name : topology_preset_names()) topologies.push_back(*topology_preset(name));
