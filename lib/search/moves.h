@@ -9,9 +9,10 @@
 //         where the target has sums of its own, or once more on a sub-axis that the source has
 //         pending; any that save less than joining_ps
 //     sub-axes that neither an end nor a level cuts, and shards that rest on a tensor dim of extent
-//         1 where all is cut evenly (make_problem.cc)
-//     exchanges on one mesh that are fetched by all where very much is to be listed (may_go), or
-//     that go in shifts or in laps of all, as those across meshes may (transfer/README.md)
+//         1 where all is cut evenly, or on none, of a scalar (make_problem.cc)
+//     exchanges on one mesh that are fetched by all while sums are pending or where very much is to
+//         be listed (may_go), or that go in shifts or in laps of all, as those across meshes may
+//         (transfer/README.md)
 #pragma once
 
 #include <functional>
