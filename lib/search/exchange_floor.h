@@ -30,8 +30,8 @@ struct PlanProblem;
                                         int64_t enough_ps = INT64_MAX);
 
 // Of every way, by ExchangeWay; INT64_MAX of one that may not go or is not offered. The least of
-// them is that of exchange_floor_ps; of ways that take no less by boxes and peers alone no units are
-// asked. Law: none is above exchange_floor_ps of its way.
+// them is that of exchange_floor_ps; of ways that take no less by boxes and peers alone no units
+// are asked. Law: none is above exchange_floor_ps of its way.
 using WayFloors = std::array<int64_t, exchange_ways.size()>;
 [[nodiscard]] WayFloors exchange_floors_ps(const PlanProblem& p, const SearchState& from,
                                            const SearchState& to, int64_t enough_ps = INT64_MAX);
@@ -43,8 +43,8 @@ using WayFloors = std::array<int64_t, exchange_ways.size()>;
                                               int64_t enough_ps = INT64_MAX);
 
 // Of the way that takes least, by what ranks hold and want and by peers, not by units: told sooner.
-// Where floors are 0, the bound of any plan. Up to `enough_ps`, and above it, it may be less than is
-// known, but on the same side of it.
+// Where floors are 0, the bound of any plan. Up to `enough_ps`, and above it, it may be less than
+// is known, but on the same side of it.
 [[nodiscard]] int64_t boxes_floor_ps(const PlanProblem& p, const SearchState& from,
                                      const SearchState& to, int64_t enough_ps = INT64_MAX);
 // The same by its peers alone: told soonest.
