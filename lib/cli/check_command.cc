@@ -2,9 +2,9 @@
 // budgets are met.
 #include <algorithm>
 #include <atomic>
-#include <system_error>
 #include <thread>
 
+#include "base/start_threads.h"
 #include "base/utf8.h"
 #include "cli/check_item.h"
 #include "cli/commands.h"
@@ -163,12 +163,7 @@ void check_all(Context& context, const Arguments& arguments, std::vector<CheckIt
       }
     }
   };
-  std::vector<std::thread> threads;
-  try {
-    for (size_t i = 1; i < workers; ++i) threads.emplace_back(work);
-  } catch (const std::system_error&) {
-    // The system gives no more threads: those that there are check all.
-  }
+  std::vector<std::thread> threads = start_threads(std::max<size_t>(workers, 1) - 1, work);
   work();
   for (std::thread& thread : threads) thread.join();
   for (const std::exception_ptr& error : broken) {

@@ -4,9 +4,10 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "base/start_threads.h"
 
 namespace meshplan {
 
@@ -43,12 +44,8 @@ struct WorkerPool::Shared {
 
 WorkerPool::WorkerPool(int64_t threads) : shared_(std::make_unique<Shared>()) {
   if (threads <= 0) threads = std::max<int64_t>(1, std::thread::hardware_concurrency());
-  try {
-    for (int64_t i = 1; i < threads; ++i)
-      shared_->threads.emplace_back([this] { shared_->serve(); });
-  } catch (const std::system_error&) {
-    // The system gives no more threads: those that there are do all of it.
-  }
+  shared_->threads = start_threads(static_cast<size_t>(threads - 1),
+                                   [shared = shared_.get()] { shared->serve(); });
 }
 
 WorkerPool::~WorkerPool() {

@@ -145,12 +145,17 @@ bool is_not_floored(const PlanProblem& p, const SearchState& from, const SearchS
 
 namespace {
 
-// The least with what all may fetch: whether they may is asked only where it decides.
+// Whether all may fetch is asked only where it decides.
+bool by_all_decides(int64_t others_ps, int64_t by_all_ps, int64_t enough_ps) {
+  return by_all_ps < enough_ps && enough_ps <= others_ps;
+}
+
+// The least with what all may fetch.
 int64_t with_by_all(const PlanProblem& p, const SearchState& from, const SearchState& to,
                     int64_t others_ps, int64_t by_all_ps, int64_t enough_ps) {
-  const int64_t least = std::min(others_ps, by_all_ps);
-  if (least == others_ps || others_ps < enough_ps || least >= enough_ps) return least;
-  return may_go(p, from, to, ExchangeWay::by_all) ? least : others_ps;
+  if (by_all_decides(others_ps, by_all_ps, enough_ps) && !may_go(p, from, to, ExchangeWay::by_all))
+    return others_ps;
+  return std::min(others_ps, by_all_ps);
 }
 
 int64_t by_peers_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
@@ -162,9 +167,11 @@ int64_t by_peers_ps(const PlanProblem& p, const SearchState& from, const SearchS
   if (from.pending != to.pending) return ps;
   ps = std::min(ps, saturating_mul(in(ExchangeWay::two_phases), 1000));
   const int64_t by_all = saturating_mul(in(ExchangeWay::by_all), 1000);
-  if (!p.all_may_fetch || by_all >= ps) return ps;
-  p.sides.recall(before);
-  p.sides.recall(after);
+  if (!p.all_may_fetch) return ps;
+  if (by_all_decides(ps, by_all, enough_ps)) {
+    p.sides.recall(before);
+    p.sides.recall(after);
+  }
   return with_by_all(p, from, to, ps, by_all, enough_ps);
 }
 
@@ -216,17 +223,18 @@ class FloorsBetween {
   }
 
   int64_t by_boxes_ps(ExchangeWay way) {
-    if (is_not_floored(p_, from_, to_)) return 0;
-    if (!between_) between_.emplace(p_, from_, to_);
-    return between_->ps(way);
+    return is_not_floored(p_, from_, to_) ? 0 : boxes().ps(way);
   }
 
  private:
+  const ExchangeFloor& boxes() {
+    if (!between_) between_.emplace(p_, from_, to_);
+    return *between_;
+  }
   int64_t count_ps(ExchangeWay way, int64_t enough_ps) {
     p_.work += static_cast<int64_t>(p_.listed_ranks()) / 2 + work::floors;
     if (is_not_floored(p_, from_, to_)) return 0;
-    if (!between_) between_.emplace(p_, from_, to_);
-    const int64_t floor = between_->ps(way);
+    const int64_t floor = boxes().ps(way);
     if (floor > enough_ps) return floor;
     if (way == ExchangeWay::by_all) return std::max(floor, by_all_ps(enough_ps));
     if (!p_.units_tell) return floor;
