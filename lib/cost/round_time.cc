@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "base/int_math.h"
 #include "cost/collective_time.h"
@@ -145,27 +147,38 @@ std::vector<int32_t> ranks_of_collective(const Plan& plan, const RankTable& rank
 }
 
 RoundCounter::RoundCounter(const RankTable& ranks, const Topology& topology)
-    : ids_(ranks.global_ids), level_ranks_(level_ranks_of(topology)) {
-  if (ids_.size() > most_dense) return;
-  dense_.assign(ids_.size() * ids_.size(), 0);
-  known_levels_.assign(ids_.size() * ids_.size(), unknown_level);
-}
-
-int RoundCounter::level_of(const PairElements& pair) {
-  if (dense_.empty()) return level_between(pair.from, pair.to);
-  uint8_t& known =
-      known_levels_[static_cast<size_t>(pair.from) * ids_.size() + static_cast<size_t>(pair.to)];
-  if (known == unknown_level) known = static_cast<uint8_t>(level_between(pair.from, pair.to));
-  return known;
+    : ranks_(ranks.global_ids.size()),
+      levels_(topology.levels.size()),
+      load_(ranks_, static_cast<int>(levels_)) {
+  const std::vector<int64_t> level_ranks = level_ranks_of(topology);
+  const LevelUnits units(level_ranks);
+  for (const int64_t id : ranks.global_ids) {
+    for (int level = 0; level < levels(); ++level) units_.push_back(units.unit(id, level));
+  }
+  if (ranks_ <= most_dense) dense_.assign(ranks_ * ranks_, 0);
 }
 
 int RoundCounter::level_between(int32_t a, int32_t b) const {
-  const LevelUnits units(level_ranks_);
+  const int64_t* units_of_a = &units_[static_cast<size_t>(a) * levels_];
+  const int64_t* units_of_b = &units_[static_cast<size_t>(b) * levels_];
   int level = 0;
-  while (units.unit(ids_[static_cast<size_t>(a)], level) !=
-         units.unit(ids_[static_cast<size_t>(b)], level))
-    ++level;
+  while (units_of_a[level] != units_of_b[level]) ++level;
   return level;
+}
+
+void RoundCounter::add_message(const PairElements& pair) {
+  const int level = level_between(pair.from, pair.to);
+  Tally::Cell& sender = load_.tally_.at(pair.from, level);
+  add_up(sender.sent, pair.elements);
+  ++sender.peers_out;
+  Tally::Cell& receiver = load_.tally_.at(pair.to, level);
+  add_up(receiver.received, pair.elements);
+  ++receiver.peers_in;
+}
+
+void RoundCounter::add_once(const PairElements& pair, int64_t element_bytes, int64_t times) {
+  add_message(
+      {pair.from, pair.to, saturating_mul(saturating_mul(pair.elements, element_bytes), times)});
 }
 
 void RoundCounter::add(const std::vector<PairElements>& pairs, int64_t element_bytes,
@@ -176,42 +189,50 @@ void RoundCounter::add(const std::vector<PairElements>& pairs, int64_t element_b
       pairs_.push_back({pair.from, pair.to, bytes});
       continue;
     }
-    int64_t& sum =
-        dense_[static_cast<size_t>(pair.from) * ids_.size() + static_cast<size_t>(pair.to)];
+    int64_t& sum = dense_[place_of(pair)];
     if (sum == 0) pairs_.push_back({pair.from, pair.to, 0});
     add_up(sum, bytes);
   }
 }
 
-RoundLoad RoundCounter::take() {
-  RoundLoad load(ids_.size(), levels());
-  if (dense_.empty()) {
-    std::sort(pairs_.begin(), pairs_.end(), [](const PairElements& a, const PairElements& b) {
-      return std::tie(a.from, a.to) < std::tie(b.from, b.to);
-    });
+// One message for each pair of ranks, in a few passes over the list: it has millions of pairs.
+void RoundCounter::add_up_pairs() {
+  const bool by_receiver =
+      std::is_sorted(pairs_.begin(), pairs_.end(),
+                     [](const PairElements& a, const PairElements& b) { return a.to < b.to; });
+  if (!by_receiver) {
+    std::vector<size_t> next(ranks_ + 1, 0);  // where the next pair of a receiver goes
+    for (const PairElements& pair : pairs_) ++next[static_cast<size_t>(pair.to) + 1];
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    std::vector<PairElements> ordered(pairs_.size());
+    for (const PairElements& pair : pairs_) ordered[next[static_cast<size_t>(pair.to)]++] = pair;
+    pairs_.swap(ordered);
   }
+  std::vector<size_t> last(ranks_, 0);  // of each sender: behind its last pair so far
+  size_t kept = 0;
+  size_t receiver_begin = 0;
   for (size_t i = 0; i < pairs_.size(); ++i) {
-    PairElements pair = pairs_[i];
-    if (dense_.empty()) {
-      for (;
-           i + 1 < pairs_.size() && pairs_[i + 1].from == pair.from && pairs_[i + 1].to == pair.to;
-           ++i)
-        add_up(pair.elements, pairs_[i + 1].elements);
+    const PairElements pair = pairs_[i];
+    if (kept > 0 && pairs_[kept - 1].to != pair.to) receiver_begin = kept;
+    size_t& behind = last[static_cast<size_t>(pair.from)];
+    if (behind > receiver_begin) {
+      add_up(pairs_[behind - 1].elements, pair.elements);
     } else {
-      std::swap(
-          pair.elements,
-          dense_[static_cast<size_t>(pair.from) * ids_.size() + static_cast<size_t>(pair.to)]);
+      pairs_[kept++] = pair;
+      behind = kept;
     }
-    const int level = level_of(pair);
-    Tally::Cell& sender = load.tally_.at(pair.from, level);
-    add_up(sender.sent, pair.elements);
-    ++sender.peers_out;
-    Tally::Cell& receiver = load.tally_.at(pair.to, level);
-    add_up(receiver.received, pair.elements);
-    ++receiver.peers_in;
+  }
+  pairs_.resize(kept);
+}
+
+RoundLoad RoundCounter::take() {
+  if (dense_.empty()) add_up_pairs();
+  for (PairElements& pair : pairs_) {
+    if (!dense_.empty()) std::swap(pair.elements, dense_[place_of(pair)]);
+    add_message(pair);
   }
   pairs_.clear();
-  return load;
+  return std::exchange(load_, RoundLoad(ranks_, levels()));
 }
 
 }  // namespace meshplan

@@ -97,25 +97,31 @@ struct WaveCollectives {
 class RoundCounter {
  public:
   RoundCounter(const RankTable& ranks, const Topology& topology);
-  [[nodiscard]] size_t ranks() const { return ids_.size(); }
-  [[nodiscard]] int levels() const { return static_cast<int>(level_ranks_.size()); }
+  [[nodiscard]] size_t ranks() const { return ranks_; }
+  [[nodiscard]] int levels() const { return static_cast<int>(levels_); }
 
   void add(const std::vector<PairElements>& pairs, int64_t element_bytes, int64_t times);
+  // A pair that is added no other time until they are taken.
+  void add_once(const PairElements& pair, int64_t element_bytes, int64_t times);
   // What was added since the last call: one message for each pair.
   [[nodiscard]] RoundLoad take();
 
  private:
   // Beyond it sums are not kept in a matrix.
   static constexpr size_t most_dense = 4096;
-  static constexpr uint8_t unknown_level = 255;
-  [[nodiscard]] int level_of(const PairElements& pair);
+  void add_up_pairs();
+  void add_message(const PairElements& pair);  // in bytes
   [[nodiscard]] int level_between(int32_t a, int32_t b) const;
+  [[nodiscard]] size_t place_of(const PairElements& pair) const {
+    return static_cast<size_t>(pair.from) * ranks_ + static_cast<size_t>(pair.to);
+  }
 
-  std::vector<int64_t> ids_;
-  std::vector<int64_t> level_ranks_;
-  std::vector<int64_t> dense_;         // by pair; 0: not in use
-  std::vector<uint8_t> known_levels_;  // by pair, where dense_ is
-  std::vector<PairElements> pairs_;    // of those in use, or all that was added, in bytes
+  size_t ranks_;
+  size_t levels_;
+  std::vector<int64_t> units_;       // by rank and level
+  RoundLoad load_;                   // of pairs that were added once
+  std::vector<int64_t> dense_;       // by pair; 0: not in use
+  std::vector<PairElements> pairs_;  // of those in use, or all that was added, in bytes
 };
 
 }  // namespace meshplan

@@ -6,8 +6,10 @@
 #include <tuple>
 #include <utility>
 
+#include "base/check.h"
 #include "base/int_math.h"
 #include "transfer/listed_transfers.h"
+#include "transfer/round_transfers.h"
 
 namespace meshplan {
 namespace {
@@ -109,12 +111,44 @@ FigureCounter::FigureCounter(const Plan& plan, const RankTable& ranks,
     : plan_(plan), ranks_(ranks), levels_(levels), counter_(ranks, plan.topology) {}
 
 std::optional<std::vector<KeptLoad>> FigureCounter::loads_of(const Way& way, int64_t tensors) {
+  const WayQuestion asked{&plan_, &ranks_, &levels_};
+  const std::vector<HeldBoxes> held = held_boxes_of(plan_, way.planned, ranks_);
   std::vector<KeptLoad> loads;
-  for (const MovedPairs& moved : moved_by({&plan_, &ranks_, &levels_}, way)) {
-    if (moved.pairs.empty()) return std::nullopt;
-    counter_.add(moved.pairs, moved.element_bytes, tensors);
-    looked_at_ += std::ssize(moved.pairs);
-    loads.emplace_back(counter_.take());
+  for (size_t i = 0; i < way.planned.steps.size(); ++i) {
+    const Step& step = way.planned.steps[i];
+    if (step.op != Op::exchange) continue;
+    const TransferQuestion question = transfer_question(asked, way.planned, i, held);
+    const int64_t width = wire_element_bytes(way.planned, i);
+    // Whether something was added.
+    const auto keep = [&](int64_t pairs) {
+      loads.emplace_back(counter_.take());
+      looked_at_ += pairs;
+      return pairs > 0;
+    };
+    if (step.phases == 1) {
+      int64_t pairs = 0;
+      const Status listed = for_each_pair(question, [&](const PairElements& pair) {
+        counter_.add_once(pair, width, tensors);
+        ++pairs;
+      });
+      MESHPLAN_CHECK(listed.ok(), "a planned step moves what it says: " + listed.error().message);
+      if (!keep(pairs)) return std::nullopt;
+      continue;
+    }
+    auto phases = pairs_in_two_phases(question);
+    MESHPLAN_CHECK(phases.ok(), "a planned step moves what it says: " + phases.error().message);
+    // Behind steps in pieces what comes from inside of units is sent while the rest is fetched.
+    const bool in_pieces = phases_go_in_pieces(way.planned, i);
+    for (const auto* other : {&phases->fetched, &phases->passed_on}) {
+      int64_t pairs = 0;
+      const auto add = [&](const std::vector<PairElements>& list) {
+        counter_.add(list, width, tensors);
+        pairs += std::ssize(list);
+      };
+      add(*other);
+      if (in_pieces == (other == &phases->fetched)) add(phases->from_sources);
+      if (!keep(pairs)) return std::nullopt;
+    }
   }
   return loads;
 }

@@ -17,14 +17,7 @@ namespace {
 
 StepTransfers transfers_of(const WayQuestion& q, const PlannedRedistribution& planned, size_t step,
                            const std::vector<HeldBoxes>& held) {
-  TransferQuestion question;
-  question.before = &held[step];
-  question.after = &held[step + 1];
-  question.step = &planned.steps[step];
-  question.ranks = q.ranks;
-  question.topology = &q.plan->topology;
-  question.place = "redistribution '" + planned.request.id + "', step " + std::to_string(step);
-  auto transfers = make_transfers(question);
+  auto transfers = make_transfers(transfer_question(q, planned, step, held));
   MESHPLAN_CHECK(transfers.ok(), "a planned step has transfers: " + transfers.error().message);
   return std::move(transfers).value();
 }
@@ -51,6 +44,18 @@ bool needs_other_steps(const PlannedRedistribution& planned) {
 
 }  // namespace
 
+TransferQuestion transfer_question(const WayQuestion& q, const PlannedRedistribution& planned,
+                                   size_t step, const std::vector<HeldBoxes>& held) {
+  TransferQuestion question;
+  question.before = &held[step];
+  question.after = &held[step + 1];
+  question.step = &planned.steps[step];
+  question.ranks = q.ranks;
+  question.topology = &q.plan->topology;
+  question.place = "redistribution '" + planned.request.id + "', step " + std::to_string(step);
+  return question;
+}
+
 bool has_idle_step(const Request& request, const Stops& stops) {
   const State* before = request.src_mesh == request.dst_mesh ? &request.src : nullptr;
   for (const State& stop : stops) {
@@ -66,25 +71,6 @@ bool Way::only_exchanges() const {
   return std::all_of(planned.steps.begin(), planned.steps.end(), [](const Step& step) {
     return step.op == Op::exchange || step.group.empty();
   });
-}
-
-std::vector<MovedPairs> moved_by(const WayQuestion& q, const Way& way) {
-  std::vector<MovedPairs> moved;
-  const std::vector<HeldBoxes> held = held_boxes_of(*q.plan, way.planned, *q.ranks);
-  for (size_t i = 0; i < way.planned.steps.size(); ++i) {
-    const Step& step = way.planned.steps[i];
-    if (step.op != Op::exchange) continue;
-    const StepTransfers transfers = transfers_of(q, way.planned, i, held);
-    const int64_t width = wire_element_bytes(way.planned, i);
-    if (step.phases == 1) moved.push_back({pairs_of(transfers, held[i], held[i + 1]), width});
-    for (int phase = 1; step.phases == 2 && phase <= 2; ++phase) {
-      const StepTransfers whole = phases_go_in_pieces(way.planned, i)
-                                      ? phase_as_step(transfers, phase)
-                                      : part_of_phase(transfers, phase, 0, 1);
-      moved.push_back({pairs_of(whole, held[i], held[i + 1]), width});
-    }
-  }
-  return moved;
 }
 
 bool plan_for_rounds(const Plan& plan, const LevelMap& levels, PlannedRedistribution& planned) {

@@ -69,6 +69,10 @@ struct WayQuestion {
   const RankTable* ranks = nullptr;
   const MeshLevels* levels = nullptr;
 };
+// `held`: before the first step and after each (transfer/listed_transfers.h).
+[[nodiscard]] TransferQuestion transfer_question(const WayQuestion& question,
+                                                 const PlannedRedistribution& planned, size_t step,
+                                                 const std::vector<HeldBoxes>& held);
 // Makes of it what rounds run: planned anew where all ranks of units fetch something, in laps or
 // shifts, or with a far share; two phases in no chunks, as pieces take their place. Whether it did.
 //
@@ -83,12 +87,5 @@ bool plan_for_rounds(const Plan& plan, const LevelMap& levels, PlannedRedistribu
                                              const PlannedRedistribution& planned, size_t step);
 // Fills `steps` and `between`.
 void list_way(const WayQuestion& question, Way& way);
-
-// What the exchanges of one tensor move, whole: without listing the way.
-struct MovedPairs {
-  std::vector<PairElements> pairs;
-  int64_t element_bytes = 1;
-};
-[[nodiscard]] std::vector<MovedPairs> moved_by(const WayQuestion& question, const Way& way);
 
 }  // namespace meshplan

@@ -20,6 +20,19 @@ std::vector<RankBox> side_of(const HeldBoxes& held, const RankTable& ranks,
   return out;
 }
 
+// The ranks of what goes from slots of one side to slots of another.
+struct PairsBetween {
+  const HeldBoxes* from;
+  const std::vector<int32_t>* from_slots;
+  const HeldBoxes* to;
+  const std::vector<int32_t>* to_slots;
+  [[nodiscard]] PairElements of(const ExchangeElements& part) const {
+    const auto sender = static_cast<size_t>((*from_slots)[static_cast<size_t>(part.source)]);
+    const auto receiver = static_cast<size_t>((*to_slots)[static_cast<size_t>(part.target)]);
+    return {from->ranks[sender], to->ranks[receiver], part.elements};
+  }
+};
+
 // Stages of all shifts, and that of each part.
 struct Stages {
   std::vector<int32_t> of;
@@ -105,6 +118,42 @@ void TransferMaker::add_one_phase(const ExchangeClass& ranks, const std::vector<
     add(targets[static_cast<size_t>(t.target)],
         {sources[static_cast<size_t>(t.source)], contribution, false, std::move(t.box)});
   }
+}
+
+Status TransferMaker::for_each_pair(const std::function<void(const PairElements&)>& use) {
+  if (auto done = sort_sub_axes(); !done) return done;
+  const ExchangeCut cut = step_.whole_pieces ? ExchangeCut::whole : ExchangeCut::even;
+  const std::vector<int64_t> level_ranks = level_ranks_of(*q_.topology);
+  for (const auto& [key, ranks] : exchange_classes()) {
+    const std::vector<RankBox> targets = side_of(after_, *q_.ranks, ranks.targets);
+    for (const auto& [number, slots] : ranks.contributors) {
+      const PairsBetween pairs{&before_, &slots, &after_, &ranks.targets};
+      exchange_elements(side_of(before_, *q_.ranks, slots), targets, level_ranks, cut,
+                        [&](const ExchangeElements& part) { use(pairs.of(part)); });
+    }
+  }
+  return Done{};
+}
+
+Result<PhasePairs> TransferMaker::pairs_in_two_phases() {
+  if (auto done = sort_sub_axes(); !done) return done.error();
+  const std::vector<int64_t> level_ranks = level_ranks_of(*q_.topology);
+  PhasePairs all;
+  for (const auto& [key, ranks] : exchange_classes()) {
+    const std::vector<RankBox> targets = side_of(after_, *q_.ranks, ranks.targets);
+    for (const auto& [number, slots] : ranks.contributors) {
+      const TwoPhaseElements both = two_phase_elements(side_of(before_, *q_.ranks, slots), targets,
+                                                       level_ranks, fetchers_of(step_));
+      const PairsBetween sent{&before_, &slots, &after_, &ranks.targets};
+      const PairsBetween passed_on{&after_, &ranks.targets, &after_, &ranks.targets};
+      for (const ExchangeElements& part : both.first_phase) all.fetched.push_back(sent.of(part));
+      for (const ExchangeElements& part : both.from_sources)
+        all.from_sources.push_back(sent.of(part));
+      for (const ExchangeElements& part : both.from_fetchers)
+        all.passed_on.push_back(passed_on.of(part));
+    }
+  }
+  return all;
 }
 
 // Every box is cut into near-equal chunks, which are sent in turn: those of one stage after those

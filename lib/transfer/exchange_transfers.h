@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -41,6 +42,18 @@ struct ExchangeTransfer {
                                                                ExchangeCut cut,
                                                                int64_t far_64ths = 0);
 
+// What ranks receive from others, without boxes.
+struct ExchangeElements {
+  int32_t source = 0;  // index into the sources
+  int32_t target = 0;  // index into the targets
+  int64_t elements = 0;
+};
+// Law: the volumes of exchange_transfers that a rank does not keep, each pair of ranks once, in
+// rank order of the targets.
+void exchange_elements(std::span<const RankBox> sources, std::span<const RankBox> targets,
+                       std::span<const int64_t> level_ranks, ExchangeCut cut,
+                       const std::function<void(const ExchangeElements&)>& use);
+
 //     2 hosts of 2, [8], S(0)R -> RR     first_phase      [4:6] from 2 to 0, [6:8] from 3 to 1, ...
 //                                        from_sources     [0:4] from 0 to 0, ...
 //                                        from_fetchers    [4:6] from 0 to 0 and to 1, ...
@@ -59,5 +72,16 @@ struct TwoPhaseTransfers {
                                                     std::span<const RankBox> targets,
                                                     std::span<const int64_t> level_ranks,
                                                     Fetchers fetchers = Fetchers::wanting);
+
+// Without boxes. Law: the volumes of two_phase_transfers that go from one rank to another.
+struct TwoPhaseElements {
+  std::vector<ExchangeElements> first_phase;
+  std::vector<ExchangeElements> from_sources;
+  std::vector<ExchangeElements> from_fetchers;  // `source`: index into the targets
+};
+[[nodiscard]] TwoPhaseElements two_phase_elements(std::span<const RankBox> sources,
+                                                  std::span<const RankBox> targets,
+                                                  std::span<const int64_t> level_ranks,
+                                                  Fetchers fetchers = Fetchers::wanting);
 
 }  // namespace meshplan

@@ -6,6 +6,7 @@
 
 #include "base/int_math.h"
 #include "transfer/exchange_cut.h"
+#include "transfer/transfer_maker.h"
 
 namespace meshplan {
 namespace {
@@ -91,6 +92,15 @@ std::vector<PairElements> pairs_of(const StepTransfers& transfers, const HeldBox
     }
   }
   return pairs;
+}
+
+Status for_each_pair(const TransferQuestion& question,
+                     const std::function<void(const PairElements&)>& use) {
+  return TransferMaker(question).for_each_pair(use);
+}
+
+Result<PhasePairs> pairs_in_two_phases(const TransferQuestion& question) {
+  return TransferMaker(question).pairs_in_two_phases();
 }
 
 std::vector<PairElements> elements_of(const std::vector<StepCut>& cuts, int64_t piece,

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "transfer/held_boxes.h"
@@ -48,6 +49,19 @@ struct PairElements {
 // order, and pairs may be there several times.
 [[nodiscard]] std::vector<PairElements> pairs_of(const StepTransfers& transfers,
                                                  const HeldBoxes& before, const HeldBoxes& after);
+// What an exchange moves, without making its transfers; it has no far share, chunks or laps.
+//
+// In one phase: calls use(pair), each pair once. Law: those of pairs_of.
+[[nodiscard]] Status for_each_pair(const TransferQuestion& question,
+                                   const std::function<void(const PairElements&)>& use);
+// In two; pairs may be there several times. Law: `fetched` is pairs_of phase 1 in part_of_phase,
+// the others those of phase 2 (both: tests/transfer/step_cuts_test.cc).
+struct PhasePairs {
+  std::vector<PairElements> fetched;
+  std::vector<PairElements> from_sources;  // inside of units
+  std::vector<PairElements> passed_on;     // of what was fetched
+};
+[[nodiscard]] Result<PhasePairs> pairs_in_two_phases(const TransferQuestion& question);
 // By sender, then receiver; pairs that exchange nothing in this piece are left out.
 [[nodiscard]] std::vector<PairElements> elements_of(const std::vector<StepCut>& cuts, int64_t piece,
                                                     int64_t pieces);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "transfer/step_cuts.h"
 #include "transfer/step_transfers.h"
 #include "transfer/sub_axes.h"
 
@@ -33,6 +34,9 @@ class TransferMaker {
         crosses_(q.before->mesh != q.after->mesh) {}
 
   Result<StepTransfers> make();
+  // Of an exchange, without looking whether all is there (transfer/step_cuts.h).
+  Status for_each_pair(const std::function<void(const PairElements&)>& use);
+  Result<PhasePairs> pairs_in_two_phases();
 
  private:
   // The ranks of an exchange that may talk to one another: on one mesh, those that differ only on

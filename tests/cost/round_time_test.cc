@@ -36,4 +36,35 @@ TEST_CASE("exchanges run beside collectives that use none of their levels") {
   CHECK(beside(0b11, {2, 3}) == 5'000'000);
 }
 
+// Few ranks are counted in a matrix, many in a list (RoundCounter).
+TEST_CASE("a round has one message for each pair of ranks, however often and in whatever order it was added") {
+  for (const int32_t ranks : {12, 5000}) {
+    CAPTURE(ranks);
+    RankTable table;
+    for (int32_t id = 0; id < ranks; ++id) table.global_ids.push_back(id);
+    Topology topology = hosts_of_two();
+    topology.levels.back().ranks = 8192;
+    RoundCounter counter(table, topology);
+    const auto last = ranks - 1;
+    counter.add({{0, 1, 10}, {last, 0, 4}, {0, last, 5}}, 2, 3);
+    counter.add({{0, last, 1}, {0, 1, 1}, {2, last, 7}, {0, 1, 2}}, 1, 1);
+    counter.add_once({2, 1, 100}, 1, 2);
+    const RoundLoad load = counter.take();
+    CHECK(load.of_rank(0).sent == 60 + 30 + 1 + 1 + 2);
+    CHECK(load.of_rank(0).received == 24);
+    CHECK(load.of_rank(0).messages == 3);
+    CHECK(load.of_rank(1).received == 63 + 200);
+    CHECK(load.of_rank(1).messages == 2);
+    CHECK(load.of_rank(2).sent == 207);
+    CHECK(load.of_rank(static_cast<size_t>(last)).received == 38);
+    CHECK(load.of_rank(static_cast<size_t>(last)).messages == 3);
+    CHECK(load.of_rank(3).messages == 0);
+    // Nothing is left for the next round.
+    counter.add({{0, 1, 10}}, 1, 1);
+    const RoundLoad next = counter.take();
+    CHECK(next.wire_bytes() == 10);
+    CHECK(next.messages() == 1);
+  }
+}
+
 }  // namespace meshplan
