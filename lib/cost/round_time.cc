@@ -176,9 +176,29 @@ void RoundCounter::add_message(const PairElements& pair) {
   ++receiver.peers_in;
 }
 
-void RoundCounter::add_once(const PairElements& pair, int64_t element_bytes, int64_t times) {
-  add_message(
-      {pair.from, pair.to, saturating_mul(saturating_mul(pair.elements, element_bytes), times)});
+void RoundCounter::add_once(const ReceivedAlike& received, int64_t element_bytes, int64_t times) {
+  const auto bytes_of = [&](const ReceivedAlike::Part& part) {
+    return saturating_mul(saturating_mul(part.elements, element_bytes), times);
+  };
+  if (received.to.size() == 1) {
+    for (const ReceivedAlike::Part& part : received.parts)
+      add_message({part.from, received.to.front(), bytes_of(part)});
+    return;
+  }
+  const int outermost = levels() - 1;
+  const auto receivers = std::ssize(received.to);
+  int64_t all = 0;
+  for (const ReceivedAlike::Part& part : received.parts) {
+    Tally::Cell& sender = load_.tally_.at(part.from, outermost);
+    add_up(sender.sent, saturating_mul(bytes_of(part), receivers));
+    sender.peers_out += receivers;
+    add_up(all, bytes_of(part));
+  }
+  for (const int32_t to : received.to) {
+    Tally::Cell& receiver = load_.tally_.at(to, outermost);
+    add_up(receiver.received, all);
+    receiver.peers_in += std::ssize(received.parts);
+  }
 }
 
 void RoundCounter::add(const std::vector<PairElements>& pairs, int64_t element_bytes,

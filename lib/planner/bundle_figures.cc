@@ -126,13 +126,13 @@ std::optional<std::vector<KeptLoad>> FigureCounter::loads_of(const Way& way, int
       return pairs > 0;
     };
     if (step.phases == 1) {
-      int64_t pairs = 0;
-      const Status listed = for_each_pair(question, [&](const PairElements& pair) {
-        counter_.add_once(pair, width, tensors);
-        ++pairs;
+      int64_t looked_at = 0;
+      const Status listed = for_each_received(question, [&](const ReceivedAlike& received) {
+        counter_.add_once(received, width, tensors);
+        looked_at += std::ssize(received.parts) + std::ssize(received.to);
       });
       MESHPLAN_CHECK(listed.ok(), "a planned step moves what it says: " + listed.error().message);
-      if (!keep(pairs)) return std::nullopt;
+      if (!keep(looked_at)) return std::nullopt;
       continue;
     }
     auto phases = pairs_in_two_phases(question);

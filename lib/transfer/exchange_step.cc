@@ -20,18 +20,9 @@ std::vector<RankBox> side_of(const HeldBoxes& held, const RankTable& ranks,
   return out;
 }
 
-// The ranks of what goes from slots of one side to slots of another.
-struct PairsBetween {
-  const HeldBoxes* from;
-  const std::vector<int32_t>* from_slots;
-  const HeldBoxes* to;
-  const std::vector<int32_t>* to_slots;
-  [[nodiscard]] PairElements of(const ExchangeElements& part) const {
-    const auto sender = static_cast<size_t>((*from_slots)[static_cast<size_t>(part.source)]);
-    const auto receiver = static_cast<size_t>((*to_slots)[static_cast<size_t>(part.target)]);
-    return {from->ranks[sender], to->ranks[receiver], part.elements};
-  }
-};
+int32_t rank_of_slot(const HeldBoxes& held, int32_t slot) {
+  return held.ranks[static_cast<size_t>(slot)];
+}
 
 // Stages of all shifts, and that of each part.
 struct Stages {
@@ -120,16 +111,23 @@ void TransferMaker::add_one_phase(const ExchangeClass& ranks, const std::vector<
   }
 }
 
-Status TransferMaker::for_each_pair(const std::function<void(const PairElements&)>& use) {
+Status TransferMaker::for_each_received(const std::function<void(const ReceivedAlike&)>& use) {
   if (auto done = sort_sub_axes(); !done) return done;
   const ExchangeCut cut = step_.whole_pieces ? ExchangeCut::whole : ExchangeCut::even;
   const std::vector<int64_t> level_ranks = level_ranks_of(*q_.topology);
+  ReceivedAlike received;
   for (const auto& [key, ranks] : exchange_classes()) {
     const std::vector<RankBox> targets = side_of(after_, *q_.ranks, ranks.targets);
     for (const auto& [number, slots] : ranks.contributors) {
-      const PairsBetween pairs{&before_, &slots, &after_, &ranks.targets};
-      exchange_elements(side_of(before_, *q_.ranks, slots), targets, level_ranks, cut,
-                        [&](const ExchangeElements& part) { use(pairs.of(part)); });
+      const auto use_ranks = [&](const ReceivedAlike& of_slots) {
+        received = of_slots;
+        for (ReceivedAlike::Part& part : received.parts)
+          part.from = rank_of_slot(before_, slots[static_cast<size_t>(part.from)]);
+        for (int32_t& to : received.to)
+          to = rank_of_slot(after_, ranks.targets[static_cast<size_t>(to)]);
+        use(received);
+      };
+      exchange_elements(side_of(before_, *q_.ranks, slots), targets, level_ranks, cut, use_ranks);
     }
   }
   return Done{};
@@ -144,13 +142,19 @@ Result<PhasePairs> TransferMaker::pairs_in_two_phases() {
     for (const auto& [number, slots] : ranks.contributors) {
       const TwoPhaseElements both = two_phase_elements(side_of(before_, *q_.ranks, slots), targets,
                                                        level_ranks, fetchers_of(step_));
-      const PairsBetween sent{&before_, &slots, &after_, &ranks.targets};
-      const PairsBetween passed_on{&after_, &ranks.targets, &after_, &ranks.targets};
-      for (const ExchangeElements& part : both.first_phase) all.fetched.push_back(sent.of(part));
-      for (const ExchangeElements& part : both.from_sources)
-        all.from_sources.push_back(sent.of(part));
-      for (const ExchangeElements& part : both.from_fetchers)
-        all.passed_on.push_back(passed_on.of(part));
+      // What comes from ranks of one side, numbered in a list of slots.
+      const auto add = [&](const std::vector<ExchangeElements>& parts, const HeldBoxes& from,
+                           const std::vector<int32_t>& from_slots,
+                           std::vector<PairElements>& list) {
+        for (const ExchangeElements& part : parts) {
+          list.push_back({rank_of_slot(from, from_slots[static_cast<size_t>(part.source)]),
+                          rank_of_slot(after_, ranks.targets[static_cast<size_t>(part.target)]),
+                          part.elements});
+        }
+      };
+      add(both.first_phase, before_, slots, all.fetched);
+      add(both.from_sources, before_, slots, all.from_sources);
+      add(both.from_fetchers, after_, ranks.targets, all.passed_on);
     }
   }
   return all;

@@ -51,12 +51,14 @@ struct Question {
   }
 };
 
-// Calls visit(rank, overlap, kept) for every overlap of the box that each rank wants, in rank
-// order, then shard. Kept: the rank holds the shard itself.
-template <class Visitor>
-void for_each_overlap(const ExchangeRanks& ranks, Visitor&& visit) {
+bool any_rank(int32_t /*rank*/) { return true; }
+
+// Calls visit(rank, overlap, kept) for every overlap of the box that each rank wants which is asked
+// for, in rank order, then shard. Kept: the rank holds the shard itself.
+template <class AskedFor, class Visitor>
+void for_each_overlap(const ExchangeRanks& ranks, AskedFor&& asked_for, Visitor&& visit) {
   for (size_t r = 0; r < ranks.size(); ++r) {
-    if (ranks.wanted[r] < 0) continue;
+    if (ranks.wanted[r] < 0 || !asked_for(static_cast<int32_t>(r))) continue;
     for (const Overlap& overlap : ranks.overlaps_of(ranks.wanted[r]))
       visit(static_cast<int32_t>(r), overlap, overlap.shard == ranks.shard[r]);
   }
@@ -98,15 +100,15 @@ ExchangeElements elements_of(const Question& q, const Part& part) {
   return {q.source_of(part.holder), q.target_of(part.receiver), slice * part.slices};
 }
 
-// Calls visit(part) for every part of an exchange in one phase, by receiver, in rank order.
-template <class Visitor>
-void for_each_part(const Question& q, std::span<const int64_t> level_ranks, ExchangeCut cut,
-                   int64_t far_64ths, Visitor&& visit) {
-  const LevelUnits units(level_ranks);
+// Calls visit(part) for every part of an exchange in one phase that goes to a rank which is asked
+// for, by receiver, in rank order.
+template <class AskedFor, class Visitor>
+void for_each_part(const Question& q, const LevelUnits& units, ExchangeCut cut, int64_t far_64ths,
+                   AskedFor&& asked_for, Visitor&& visit) {
   Nearest nearest(q.ranks, units);
   FarShares shares(q.ranks, units, far_64ths);
   std::vector<int64_t> asked(q.ranks.shards(), 0);  // ranks so far that miss part of the shard
-  for_each_overlap(q.ranks, [&](int32_t rank, const Overlap& overlap, bool kept) {
+  for_each_overlap(q.ranks, asked_for, [&](int32_t rank, const Overlap& overlap, bool kept) {
     if (kept) return visit(all_of(overlap, rank, rank));
     if (far_64ths > 0) {
       shares.for_each_share(rank, overlap, [&](const Share& share) {
@@ -125,17 +127,43 @@ void for_each_part(const Question& q, std::span<const int64_t> level_ranks, Exch
   });
 }
 
+// Ranks that have no holder of anything in their units but the outermost: the nearest holders of a
+// shard are all of them, and of ranks that want the same box each part is the same.
+struct FarReceivers {
+  std::vector<bool> is_far;                     // by rank
+  std::vector<std::vector<int32_t>> of_wanted;  // ranks, by wanted box
+};
+FarReceivers far_receivers(const ExchangeRanks& ranks, const LevelUnits& units, ExchangeCut cut) {
+  FarReceivers far{std::vector<bool>(ranks.size(), false), {}};
+  // Whole pieces come by turns where a shard has several holders.
+  const bool by_turns = cut == ExchangeCut::whole && ranks.holders.size() > ranks.shards();
+  if (by_turns) return far;
+  far.of_wanted.resize(ranks.wants());
+  const auto unit = [&](size_t r) { return units.joined(ranks.id[r], units.levels() - 1); };
+  for (size_t begin = 0, end = 0; begin < ranks.size(); begin = end) {
+    bool holds = false;
+    for (end = begin; end < ranks.size() && unit(end) == unit(begin); ++end)
+      holds = holds || ranks.shard[end] >= 0;
+    for (size_t r = begin; r < end && !holds; ++r) {
+      if (ranks.wanted[r] < 0) continue;
+      far.is_far[r] = true;
+      far.of_wanted[static_cast<size_t>(ranks.wanted[r])].push_back(static_cast<int32_t>(r));
+    }
+  }
+  return far;
+}
+
 // In two: calls from_source(part) for what stays or comes from inside of units, then
 // fetched(part, members of its unit) for what comes from other units.
 template <class FromSource, class Fetched>
 void for_each_part_in_two_phases(const Question& q, std::span<const int64_t> level_ranks,
                                  Fetchers fetchers, FromSource&& from_source, Fetched&& fetched) {
   const LevelUnits units(level_ranks);
-  for_each_overlap(q.ranks, [&](int32_t rank, const Overlap& overlap, bool kept) {
+  for_each_overlap(q.ranks, any_rank, [&](int32_t rank, const Overlap& overlap, bool kept) {
     if (kept) from_source(all_of(overlap, rank, rank));
   });
   Nearest nearest(q.ranks, units);
-  for_each_overlap(q.ranks, [&](int32_t rank, const Overlap& overlap, bool kept) {
+  for_each_overlap(q.ranks, any_rank, [&](int32_t rank, const Overlap& overlap, bool kept) {
     if (kept) return;
     const NearestHolders& near = nearest.of(overlap.shard, rank);
     if (near.level == 0) cut_evenly(q, rank, overlap, near, from_source);
@@ -168,7 +196,7 @@ std::vector<ExchangeTransfer> exchange_transfers(std::span<const RankBox> source
                                                  ExchangeCut cut, int64_t far_64ths) {
   const Question q(sources, targets);
   std::vector<ExchangeTransfer> transfers;
-  for_each_part(q, level_ranks, cut, far_64ths,
+  for_each_part(q, LevelUnits(level_ranks), cut, far_64ths, any_rank,
                 [&](const Part& part) { transfers.push_back(transfer_of(q, part)); });
   // Of one target they are in the order of shards already.
   return by_target(std::move(transfers), targets.size());
@@ -176,11 +204,39 @@ std::vector<ExchangeTransfer> exchange_transfers(std::span<const RankBox> source
 
 void exchange_elements(std::span<const RankBox> sources, std::span<const RankBox> targets,
                        std::span<const int64_t> level_ranks, ExchangeCut cut,
-                       const std::function<void(const ExchangeElements&)>& use) {
+                       const std::function<void(const ReceivedAlike&)>& use) {
   const Question q(sources, targets);
-  for_each_part(q, level_ranks, cut, 0, [&](const Part& part) {
-    if (part.holder != part.receiver) use(elements_of(q, part));
+  const LevelUnits units(level_ranks);
+  const FarReceivers far = far_receivers(q.ranks, units, cut);
+  ReceivedAlike alike;
+  const auto add = [&](const Part& part) {
+    if (part.holder == part.receiver) return;
+    const ExchangeElements sent = elements_of(q, part);
+    alike.parts.push_back({sent.source, sent.elements});
+  };
+  const auto use_up = [&] {
+    if (!alike.parts.empty()) use(alike);
+    alike.parts.clear();
+    alike.to.clear();
+  };
+  Nearest nearest(q.ranks, units);
+  for (size_t w = 0; w < far.of_wanted.size(); ++w) {
+    if (far.of_wanted[w].empty()) continue;
+    const int32_t first = far.of_wanted[w].front();
+    for (const int32_t r : far.of_wanted[w]) alike.to.push_back(q.target_of(r));
+    for (const Overlap& overlap : q.ranks.overlaps_of(static_cast<int32_t>(w)))
+      cut_evenly(q, first, overlap, nearest.of(overlap.shard, first), add);
+    use_up();
+  }
+  int32_t receiver = -1;
+  const auto is_left = [&](int32_t rank) { return !far.is_far[static_cast<size_t>(rank)]; };
+  for_each_part(q, units, cut, 0, is_left, [&](const Part& part) {
+    if (part.receiver != receiver) use_up();
+    receiver = part.receiver;
+    alike.to.assign(1, q.target_of(receiver));
+    add(part);
   });
+  use_up();
 }
 
 TwoPhaseTransfers two_phase_transfers(std::span<const RankBox> sources,

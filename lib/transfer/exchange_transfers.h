@@ -48,11 +48,24 @@ struct ExchangeElements {
   int32_t target = 0;  // index into the targets
   int64_t elements = 0;
 };
-// Law: the volumes of exchange_transfers that a rank does not keep, each pair of ranks once, in
-// rank order of the targets.
+// Ranks that receive the same from the same ranks: each of `to` each of the parts.
+//
+//     train on hosts 0 to 3, serve on hosts 4 to 7, S(0) -> R     32 parts to 32 ranks, once
+struct ReceivedAlike {
+  struct Part {
+    int32_t from = 0;  // index into the sources
+    int64_t elements = 0;
+  };
+  std::vector<Part> parts;
+  std::vector<int32_t>
+      to;  // indices into the targets; of several all parts come over the outermost
+           // level
+};
+// Law: the volumes of exchange_transfers that a rank does not keep, each pair of ranks once, in no
+// order.
 void exchange_elements(std::span<const RankBox> sources, std::span<const RankBox> targets,
                        std::span<const int64_t> level_ranks, ExchangeCut cut,
-                       const std::function<void(const ExchangeElements&)>& use);
+                       const std::function<void(const ReceivedAlike&)>& use);
 
 //     2 hosts of 2, [8], S(0)R -> RR     first_phase      [4:6] from 2 to 0, [6:8] from 3 to 1, ...
 //                                        from_sources     [0:4] from 0 to 0, ...

@@ -94,9 +94,9 @@ std::vector<PairElements> pairs_of(const StepTransfers& transfers, const HeldBox
   return pairs;
 }
 
-Status for_each_pair(const TransferQuestion& question,
-                     const std::function<void(const PairElements&)>& use) {
-  return TransferMaker(question).for_each_pair(use);
+Status for_each_received(const TransferQuestion& question,
+                         const std::function<void(const ReceivedAlike&)>& use) {
+  return TransferMaker(question).for_each_received(use);
 }
 
 Result<PhasePairs> pairs_in_two_phases(const TransferQuestion& question) {

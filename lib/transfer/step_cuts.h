@@ -12,6 +12,7 @@
 #include <functional>
 #include <vector>
 
+#include "transfer/exchange_transfers.h"
 #include "transfer/held_boxes.h"
 #include "transfer/piece_transfers.h"
 #include "transfer/step_transfers.h"
@@ -51,9 +52,10 @@ struct PairElements {
                                                  const HeldBoxes& before, const HeldBoxes& after);
 // What an exchange moves, without making its transfers; it has no far share, chunks or laps.
 //
-// In one phase: calls use(pair), each pair once. Law: those of pairs_of.
-[[nodiscard]] Status for_each_pair(const TransferQuestion& question,
-                                   const std::function<void(const PairElements&)>& use);
+// In one phase: calls use(ranks that receive the same), replay ranks in place of indices; each pair
+// once. Law: those of pairs_of.
+[[nodiscard]] Status for_each_received(const TransferQuestion& question,
+                                       const std::function<void(const ReceivedAlike&)>& use);
 // In two; pairs may be there several times. Law: `fetched` is pairs_of phase 1 in part_of_phase,
 // the others those of phase 2 (both: tests/transfer/step_cuts_test.cc).
 struct PhasePairs {

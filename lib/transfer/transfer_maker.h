@@ -35,7 +35,7 @@ class TransferMaker {
 
   Result<StepTransfers> make();
   // Of an exchange, without looking whether all is there (transfer/step_cuts.h).
-  Status for_each_pair(const std::function<void(const PairElements&)>& use);
+  Status for_each_received(const std::function<void(const ReceivedAlike&)>& use);
   Result<PhasePairs> pairs_in_two_phases();
 
  private:

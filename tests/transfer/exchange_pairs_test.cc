@@ -5,6 +5,7 @@
 
 #include "../verify/random_world.h"
 #include "cost/topology.h"
+#include "transfer/level_units.h"
 #include "transfer/listed_transfers.h"
 #include "transfer/step_cuts.h"
 
@@ -39,16 +40,33 @@ Exchange exchange_to(const State& src, const State& dst, const std::vector<int64
   return exchange;
 }
 
+// Ranks that received what others did, over all exchanges.
+int64_t alike = 0;
+
 // Whether both count the same; false: the step is none that may be taken.
 bool check_pairs(const TransferQuestion& question) {
   const auto transfers = make_transfers(question);
   if (!transfers.ok()) return false;
   if (question.step->phases == 1) {
     Pairs pairs;
-    const Status counted = for_each_pair(question, [&](const PairElements& pair) {
-      CHECK(pair.elements > 0);
-      CHECK(!pairs.contains({pair.from, pair.to}));
-      add_pair(pair, pairs);
+    const std::vector<int64_t> level_ranks = level_ranks_of(*question.topology);
+    const LevelUnits units(level_ranks);
+    const auto meet_outermost = [&](int32_t a, int32_t b) {
+      const auto unit = [&](int32_t rank) {
+        return units.joined(question.ranks->global_ids[static_cast<size_t>(rank)], units.levels() - 1);
+      };
+      return unit(a) != unit(b);
+    };
+    const Status counted = for_each_received(question, [&](const ReceivedAlike& received) {
+      if (received.to.size() > 1) alike += std::ssize(received.to);
+      for (const int32_t to : received.to) {
+        for (const ReceivedAlike::Part& part : received.parts) {
+          CHECK(part.elements > 0);
+          CHECK(!pairs.contains({part.from, to}));
+          add_pair({part.from, to, part.elements}, pairs);
+          if (received.to.size() > 1) CHECK(meet_outermost(part.from, to));
+        }
+      }
     });
     REQUIRE(counted.ok());
     CHECK(pairs == sums_of(pairs_of(*transfers, *question.before, *question.after)));
@@ -124,6 +142,7 @@ TEST_CASE("pairs of an exchange across meshes, and of one in every copy of a mes
     if (check_pairs({&exchange.held[0], &exchange.held[1], &exchange.step, &ranks, &topology, "here"})) ++checked;
   }
   CHECK(checked > 900);
+  CHECK(alike > 500);
 }
 
 }  // namespace meshplan
