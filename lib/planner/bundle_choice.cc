@@ -86,7 +86,7 @@ void ChoiceTimes::add_kind(Sum& sum, size_t kind, size_t way, Messages messages)
     sum.idle = true;
     return;
   }
-  const std::vector<KeptLoad>& loads = *of_kind.loads;
+  const std::vector<KeptLoad>& loads = of_kind.loads->of_exchanges;
   sum.rounds.resize(std::max(sum.rounds.size(), loads.size()), counter_.no_load());
   for (size_t i = 0; i < loads.size(); ++i) {
     if (messages == Messages::shared) sum.rounds[i].add_to_messages(loads[i]);
@@ -155,6 +155,16 @@ int64_t ChoiceTimes::least_ps(const std::vector<size_t>& chosen) {
   const Sum sum = sum_of(chosen, Messages::shared);
   if (sum.idle || has_tables(plan_.topology)) return 0;
   return ps(sum, exchanges_of(sum), bytes_alone_, Launches::beside);
+}
+
+int64_t ChoiceTimes::unlisted_pairs(const std::vector<size_t>& chosen) {
+  int64_t pairs = 0;
+  for (size_t k = 0; k < kinds_.size(); ++k) {
+    const Moved& of_kind = moved(k, chosen[k]);
+    if (!kinds_[k].ways[chosen[k]].listed && of_kind.loads)
+      pairs = saturating_add(pairs, of_kind.loads->pairs);
+  }
+  return pairs;
 }
 
 struct ChoiceTimes::Settling {

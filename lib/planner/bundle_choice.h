@@ -43,6 +43,9 @@ class ChoiceTimes {
   // No rounds take less: the same of bytes alone, beside one another.
   [[nodiscard]] int64_t least_ps(const std::vector<size_t>& chosen);
 
+  // Pairs of ranks of all steps that are not listed yet (bundle_kind.h).
+  [[nodiscard]] int64_t unlisted_pairs(const std::vector<size_t>& chosen);
+
   // Settles one kind after the other: `pick` says by which way it goes, and is told what the choice
   // takes with any, where the kinds before it are settled and those behind it as in `chosen`.
   // Law: as about_ps of each such choice. Sums of n kinds are added up n log n times, not n * n.
@@ -57,7 +60,7 @@ class ChoiceTimes {
   using Launch = std::tuple<size_t, Op, std::vector<std::tuple<int32_t, int64_t, int64_t>>>;
   using Collectives = std::map<Launch, CollectiveBytes>;
   struct Moved {
-    std::optional<std::vector<KeptLoad>> loads;  // by exchange; none: one of them moves nothing
+    std::optional<FigureCounter::WayLoads> loads;  // none: an exchange moves nothing
     Collectives collectives;
     std::map<size_t, std::vector<int32_t>> ranks;  // that take part in them, by mesh
   };

@@ -110,29 +110,32 @@ FigureCounter::FigureCounter(const Plan& plan, const RankTable& ranks,
                              const std::vector<std::unique_ptr<LevelMap>>& levels)
     : plan_(plan), ranks_(ranks), levels_(levels), counter_(ranks, plan.topology) {}
 
-std::optional<std::vector<KeptLoad>> FigureCounter::loads_of(const Way& way, int64_t tensors) {
+std::optional<FigureCounter::WayLoads> FigureCounter::loads_of(const Way& way, int64_t tensors) {
   const WayQuestion asked{&plan_, &ranks_, &levels_};
   const std::vector<HeldBoxes> held = held_boxes_of(plan_, way.planned, ranks_);
-  std::vector<KeptLoad> loads;
+  WayLoads loads;
   for (size_t i = 0; i < way.planned.steps.size(); ++i) {
     const Step& step = way.planned.steps[i];
     if (step.op != Op::exchange) continue;
     const TransferQuestion question = transfer_question(asked, way.planned, i, held);
     const int64_t width = wire_element_bytes(way.planned, i);
     // Whether something was added.
-    const auto keep = [&](int64_t pairs) {
-      loads.emplace_back(counter_.take());
-      looked_at_ += pairs;
+    const auto keep = [&](int64_t pairs, int64_t looked_at) {
+      loads.of_exchanges.emplace_back(counter_.take());
+      loads.pairs = saturating_add(loads.pairs, pairs);
+      looked_at_ += looked_at;
       return pairs > 0;
     };
     if (step.phases == 1) {
+      int64_t pairs = 0;
       int64_t looked_at = 0;
       const Status listed = for_each_received(question, [&](const ReceivedAlike& received) {
         counter_.add_once(received, width, tensors);
+        pairs += std::ssize(received.parts) * std::ssize(received.to);
         looked_at += std::ssize(received.parts) + std::ssize(received.to);
       });
       MESHPLAN_CHECK(listed.ok(), "a planned step moves what it says: " + listed.error().message);
-      if (!keep(looked_at)) return std::nullopt;
+      if (!keep(pairs, looked_at)) return std::nullopt;
       continue;
     }
     auto phases = pairs_in_two_phases(question);
@@ -147,7 +150,7 @@ std::optional<std::vector<KeptLoad>> FigureCounter::loads_of(const Way& way, int
       };
       add(*other);
       if (in_pieces == (other == &phases->fetched)) add(phases->from_sources);
-      if (!keep(pairs)) return std::nullopt;
+      if (!keep(pairs, pairs)) return std::nullopt;
     }
   }
   return loads;

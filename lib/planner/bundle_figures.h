@@ -28,8 +28,12 @@ class FigureCounter {
   // Pairs of ranks of parts of rounds, and ranks in rounds, so far.
   [[nodiscard]] int64_t looked_at() const { return looked_at_; }
   [[nodiscard]] RoundLoad no_load() const { return {counter_.ranks(), counter_.levels()}; }
-  // What so many tensors exchange, by exchange of the way; nullopt where one of them moves nothing.
-  [[nodiscard]] std::optional<std::vector<KeptLoad>> loads_of(const Way& way, int64_t tensors);
+  // What so many tensors exchange; nullopt where an exchange of the way moves nothing.
+  struct WayLoads {
+    std::vector<KeptLoad> of_exchanges;
+    int64_t pairs = 0;  // of ranks that exchange something, over all exchanges
+  };
+  [[nodiscard]] std::optional<WayLoads> loads_of(const Way& way, int64_t tensors);
 
  private:
   // Of one round while figures are counted.

@@ -168,4 +168,10 @@ void list_way(const WayQuestion& q, Way& way) {
   }
 }
 
+void forget_list(Way& way) {
+  way.listed = false;
+  way.steps = {};
+  way.between = {};
+}
+
 }  // namespace meshplan

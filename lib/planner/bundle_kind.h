@@ -87,5 +87,7 @@ bool plan_for_rounds(const Plan& plan, const LevelMap& levels, PlannedRedistribu
                                              const PlannedRedistribution& planned, size_t step);
 // Fills `steps` and `between`.
 void list_way(const WayQuestion& question, Way& way);
+// Gives back what they take, which may be gigabytes.
+void forget_list(Way& way);
 
 }  // namespace meshplan

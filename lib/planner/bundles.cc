@@ -35,6 +35,10 @@ constexpr size_t most_sides = 4096;
 constexpr int64_t hardly_more_part = 16;
 // So many pairs of ranks, and ranks in waves, are looked at beyond that, half a second.
 constexpr int64_t most_improving = 20'000'000;
+// Pairs of ranks that a choice may list beside those that are: each takes some 300 B, and time.
+constexpr int64_t most_listed = 10'000'000;
+// Where nothing else runs, choices of more are listed until they have so many.
+constexpr int64_t most_long_listed = 50'000'000;
 // Steps of a way that are many to list.
 constexpr size_t many_steps = 3;
 
@@ -302,21 +306,53 @@ class BundlePlanner {
     for (const std::vector<size_t>& other : {least, least_of_kinds, at_once, by_exchanges(own), own,
                                              by_exchanges(one_phase), one_phase})
       add(other);
-    Status last = Done{};
-    for (const auto& chosen : choices) {
-      if (schedules.found() &&
-          (is_close(schedules.figures().totals.predicted_ps) || schedules.has_looked_enough()))
-        break;
-      if (schedules.found() && times_.least_ps(chosen) >= schedules.figures().totals.predicted_ps)
-        continue;
-      const Status tried = schedules.consider({&plan_, &ranks_, &levels_}, chosen);
-      if (!tried) last = tried;
-    }
+    Status last = consider_each(schedules, choices);
     if (schedules.wants_more()) consider_one_phase(schedules, {least, least_of_kinds});
     if (schedules.found() && schedules.is_far() && kinds_.size() * counter_.ranks() <= most_sides)
       consider_families(schedules, least, choices);
     if (schedules.found()) improve(schedules);
     return schedules.found() ? Status(Done{}) : last;
+  }
+
+  // Until one is close, or enough was looked at; some of those that are long to list where no other
+  // runs. Why the last that does not run does not.
+  Status consider_each(BundleSchedules& schedules,
+                       const std::vector<std::vector<size_t>>& choices) {
+    Status last = Done{};
+    std::vector<std::pair<int64_t, size_t>> long_to_list;  // pairs, choice
+    const auto consider_it = [&](const std::vector<size_t>& chosen) {
+      const Status tried = schedules.consider({&plan_, &ranks_, &levels_}, chosen);
+      if (!tried) last = tried;
+    };
+    for (size_t i = 0; i < choices.size(); ++i) {
+      if (schedules.found() &&
+          (is_close(schedules.figures().totals.predicted_ps) || schedules.has_looked_enough()))
+        return last;
+      if (schedules.found() &&
+          times_.least_ps(choices[i]) >= schedules.figures().totals.predicted_ps)
+        continue;
+      const int64_t pairs = times_.unlisted_pairs(choices[i]);
+      if (pairs <= most_listed) {
+        consider_it(choices[i]);
+      } else {
+        long_to_list.emplace_back(pairs, i);
+      }
+    }
+    int64_t listed = 0;
+    for (const auto& [pairs, i] : long_to_list) {
+      if (schedules.found() || (listed > 0 && listed + pairs > most_long_listed)) break;
+      listed = saturating_add(listed, pairs);
+      consider_it(choices[i]);
+      for (size_t k = 0; k < kinds_.size() && !schedules.found(); ++k)
+        forget_list(kinds_[k].ways[choices[i][k]]);
+    }
+    return last;
+  }
+
+  // A choice that is not too long to list.
+  void consider(BundleSchedules& schedules, const std::vector<size_t>& chosen) {
+    if (times_.unlisted_pairs(chosen) <= most_listed)
+      (void)schedules.consider({&plan_, &ranks_, &levels_}, chosen);
   }
 
   // Kind by kind any way whose schedule takes less, while some does and not too much was looked at:
@@ -332,7 +368,7 @@ class BundlePlanner {
         if (chosen[k] == way) continue;
         chosen[k] = way;
         if (times_.least_ps(chosen) >= schedules.figures().totals.predicted_ps) continue;
-        (void)schedules.consider({&plan_, &ranks_, &levels_}, chosen);
+        consider(schedules, chosen);
       }
       unchanged = schedules.chosen()[k] == before ? unchanged + 1 : 0;
     }
@@ -351,7 +387,7 @@ class BundlePlanner {
     if (!others) return;
     may_be_own_in_two_phases_ = false;
     for (const Messages messages : {Messages::shared, Messages::of_kinds})
-      (void)schedules.consider({&plan_, &ranks_, &levels_}, least_load(messages));
+      consider(schedules, least_load(messages));
     may_be_own_in_two_phases_ = true;
   }
 
@@ -374,7 +410,7 @@ class BundlePlanner {
       const int64_t best_ps = schedules.figures().totals.predicted_ps;
       if (times_.about_ps(chosen) >= std::min(best_ps, hardly_more_ps)) continue;
       if (!is_new(chosen)) continue;
-      (void)schedules.consider({&plan_, &ranks_, &levels_}, chosen);
+      consider(schedules, chosen);
     }
   }
 
