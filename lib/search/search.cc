@@ -14,7 +14,7 @@ constexpr int64_t most_aim_visits = 150'000;
 constexpr int64_t most_slow_aim_visits = 20'000;
 // So many times as many where sums may join others.
 constexpr int64_t joined_aim_visits = 2;
-constexpr int64_t easy_work_of_many = 30'000;
+constexpr int64_t easy_work_of_many = 10'000;
 // How many times the budget a search may take that has no plan yet.
 constexpr int64_t without_plan = 4;
 // The share of the budget that one list of moves may take, and the one that a search for a plan
