@@ -79,6 +79,8 @@ Shortcuts Side::find(Stop& stop, int64_t below_ps, int64_t state_limit, int64_t 
   SearchOptions options;
   options.below_ps = below_ps;
   options.work_budget = most_work;
+  // Its share of the work is small: bounds that are raised sooner leave none for a plan.
+  options.unraised_percent = 100;
   const Found found = find_cheapest(problem, options);
   budget.spend(found.work + work::problem);
   if (!found.exists && found.shortcuts.none()) stop.ps = below_ps;

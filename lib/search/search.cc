@@ -14,7 +14,7 @@ constexpr int64_t most_aim_visits = 150'000;
 constexpr int64_t most_slow_aim_visits = 20'000;
 // So many times as many where sums may join others.
 constexpr int64_t joined_aim_visits = 2;
-constexpr int64_t easy_work_of_many = 10'000;
+constexpr int64_t easy_work_of_many = 30'000;
 // How many times the budget a search may take that has no plan yet.
 constexpr int64_t without_plan = 4;
 // The share of the budget that one list of moves may take, and the one that a search for a plan
@@ -81,6 +81,8 @@ bool Search::begin() {
   p_.estimated = false;
   work_before_ = p_.work;
   raise_after_ = easy_work();
+  if (raise_after_ < options_.easy_work)
+    raise_after_ = raise_after_ / 100 * options_.unraised_percent;
   source_ = table_.intern(p_.source);
   goal_ = table_.intern(p_.target);
   if (source_ == goal_) return true;

@@ -65,6 +65,8 @@ struct SearchOptions {
   // A question that takes more is hard: better bounds are worth their work. Where bounds
   // look at the units of many ranks, less is enough.
   int64_t easy_work = 250'000;
+  // Of what is easy where units tell and ranks are many, so much goes before bounds are raised.
+  int64_t unraised_percent = 33;
   // only a plan that takes less is wanted; none found: `exists` is false
   int64_t below_ps = INT64_MAX;
   const struct Found* known = nullptr;  // a plan that was found before
