@@ -176,6 +176,14 @@ void RoundCounter::add_message(const PairElements& pair) {
   ++receiver.peers_in;
 }
 
+void RoundCounter::add_once(const std::vector<PairElements>& pairs, int64_t element_bytes,
+                            int64_t times) {
+  for (const PairElements& pair : pairs) {
+    add_message(
+        {pair.from, pair.to, saturating_mul(saturating_mul(pair.elements, element_bytes), times)});
+  }
+}
+
 void RoundCounter::add_once(const ReceivedAlike& received, int64_t element_bytes, int64_t times) {
   const auto bytes_of = [&](const ReceivedAlike::Part& part) {
     return saturating_mul(saturating_mul(part.elements, element_bytes), times);

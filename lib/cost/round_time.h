@@ -101,7 +101,8 @@ class RoundCounter {
   [[nodiscard]] int levels() const { return static_cast<int>(levels_); }
 
   void add(const std::vector<PairElements>& pairs, int64_t element_bytes, int64_t times);
-  // Pairs that are added no other time until they are taken.
+  // Pairs that are added no other time until they are taken, each of them once.
+  void add_once(const std::vector<PairElements>& pairs, int64_t element_bytes, int64_t times);
   void add_once(const ReceivedAlike& received, int64_t element_bytes, int64_t times);
   // What was added since the last call: one message for each pair.
   [[nodiscard]] RoundLoad take();

@@ -192,6 +192,29 @@ void FigureCounter::count_collective(const std::vector<Kind>& kinds,
   counted.packed = out.staging_bytes;
 }
 
+// Pieces that follow one another are counted as one.
+void FigureCounter::add_exchanges(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
+                                  const KindRound& round) {
+  for (size_t i = 0, end = 0; i < round.parts.size(); i = end) {
+    const KindPart& part = round.parts[i];
+    const auto follows = [&](const KindPart& next) {
+      return next.kind == part.kind && next.step == part.step && next.from == part.from &&
+             next.to == part.to && next.pieces == part.pieces &&
+             next.piece == part.piece + static_cast<int64_t>(end - i);
+    };
+    for (end = i + 1; end < round.parts.size() && follows(round.parts[end]);) ++end;
+    const WayStep& moved = kinds[part.kind].ways[chosen[part.kind]].steps[part.step];
+    const std::vector<PairElements> pairs =
+        elements_of(moved.cuts, part.piece, part.pieces, static_cast<int64_t>(end - i));
+    looked_at_ += std::ssize(moved.cuts) * static_cast<int64_t>(end - i);
+    if (i == 0 && end == round.parts.size()) {
+      counter_.add_once(pairs, moved.element_bytes, part.to - part.from);
+    } else {
+      counter_.add(pairs, moved.element_bytes, part.to - part.from);
+    }
+  }
+}
+
 FigureCounter::Counted FigureCounter::count_round(const std::vector<Kind>& kinds,
                                                   const std::vector<size_t>& chosen,
                                                   const KindRound& round, BundleRound& out) {
@@ -208,17 +231,13 @@ FigureCounter::Counted FigureCounter::count_round(const std::vector<Kind>& kinds
     first = false;
     const auto parts = parts_of(part, kinds[part.kind], way, plan_);
     out.parts.insert(out.parts.end(), parts.begin(), parts.end());
-    if (moved.op == Op::exchange) {
-      counter_.add(elements_of(moved.cuts, part.piece, part.pieces), moved.element_bytes,
-                   part.to - part.from);
-      looked_at_ += std::ssize(moved.cuts);
-    }
   }
   looked_at_ += static_cast<int64_t>(counter_.ranks());
   if (out.op != Op::exchange) {
     count_collective(kinds, chosen, round, out, counted);
     return counted;
   }
+  add_exchanges(kinds, chosen, round);
   counted.load = counter_.take();
   out.wire_bytes = counted.load->wire_bytes();
   out.staging_bytes = counted.load->staging_bytes();

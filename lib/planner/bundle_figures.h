@@ -45,6 +45,8 @@ class FigureCounter {
   };
   Counted count_round(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
                       const KindRound& round, BundleRound& out);
+  void add_exchanges(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
+                     const KindRound& round);
   void count_collective(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
                         const KindRound& round, BundleRound& out, Counted& counted);
   void count_waves(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,

@@ -153,7 +153,8 @@ Error needs_staging(const BundleRequest& bundle, int64_t bytes) {
 Status BundleSchedules::consider(const WayQuestion& question, const std::vector<size_t>& chosen) {
   if (!considered_.insert(chosen).second) return Done{};
   for (size_t k = 0; k < kinds_.size(); ++k) list_way(question, kinds_[k].ways[chosen[k]]);
-  auto first = first_that_fits(chosen);
+  const bool once = found_ && has_looked_enough();
+  auto first = first_that_fits(chosen, once);
   if (!first) return first.error();
   RoundLimits limits = first->limits;
   keep(chosen, first->figures);
@@ -322,7 +323,8 @@ int64_t BundleSchedules::more_buckets(int64_t buckets, int64_t staging) const {
   return std::clamp(enough, buckets + 1, saturating_mul(buckets, 2));
 }
 
-Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vector<size_t>& chosen) {
+Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vector<size_t>& chosen,
+                                                                bool once) {
   const int64_t most_tensors = most_behind(kinds_, chosen);
   const int64_t tensors_a_launch = std::max<int64_t>(1, floor_div(bundle_.max_messages, 2));
   RoundLimits limits;
@@ -338,6 +340,7 @@ Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vecto
     if (least > bundle_.max_messages) return too_many_messages(least).error();
     BundleFigures figures = count(chosen, limits);
     if (fits(figures)) return Tried{limits, std::move(figures)};
+    if (once) return does_not_fit(figures).error();
     // Kinds that meet in every bucket add up their messages; buckets of their own do not.
     if (!limits.apart && !fits_messages(figures)) {
       limits = {};

@@ -57,7 +57,8 @@ class BundleSchedules {
   void move_shares(const std::vector<size_t>& chosen, RoundLimits limits,
                    std::vector<int64_t> shares, int64_t last_ps);
   [[nodiscard]] int64_t more_buckets(int64_t buckets, int64_t staging) const;
-  Result<Tried> first_that_fits(const std::vector<size_t>& chosen);
+  // `once`: in one bucket, or not at all.
+  Result<Tried> first_that_fits(const std::vector<size_t>& chosen, bool once);
   BundleFigures count(const std::vector<size_t>& chosen, const RoundLimits& limits);
   [[nodiscard]] bool is_hopeless(const std::vector<size_t>& chosen, const RoundLimits& limits,
                                  const BundleFigures& figures) const;

@@ -35,8 +35,10 @@ constexpr size_t most_sides = 4096;
 constexpr int64_t hardly_more_part = 16;
 // So many pairs of ranks, and ranks in waves, are looked at beyond that, half a second.
 constexpr int64_t most_improving = 20'000'000;
-// Pairs of ranks that a choice may list beside those that are: each takes some 300 B, and time.
+// Pairs of ranks that a choice may list beside those that are: each takes some 300 B, and time. Few
+// are listed even where enough was looked at.
 constexpr int64_t most_listed = 10'000'000;
+constexpr int64_t few_listed = 1'000'000;
 // Where nothing else runs, choices of more are listed until they have so many.
 constexpr int64_t most_long_listed = 50'000'000;
 // Steps of a way that are many to list.
@@ -63,6 +65,7 @@ class BundlePlanner {
       planned.alone_ps = saturating_add(
           planned.alone_ps, saturating_mul(alone(kind).totals.predicted_ps, kind.tensors));
     }
+    alone_ps_ = planned.alone_ps;
     const BundleBounds bounds = bundle_bounds(plan_, bundle_);
     bound_ps_ = bounds.ps;
     WayMaker maker(plan_, bundle_, groups_, levels_);
@@ -314,8 +317,9 @@ class BundlePlanner {
     return schedules.found() ? Status(Done{}) : last;
   }
 
-  // Until one is close, or enough was looked at; some of those that are long to list where no other
-  // runs. Why the last that does not run does not.
+  // Until one is close; where enough was looked at, what is soon listed, until one takes no more
+  // than its members one by one. Some of those that are long to list where no other runs. Why the
+  // last that does not run does not.
   Status consider_each(BundleSchedules& schedules,
                        const std::vector<std::vector<size_t>>& choices) {
     Status last = Done{};
@@ -325,13 +329,14 @@ class BundlePlanner {
       if (!tried) last = tried;
     };
     for (size_t i = 0; i < choices.size(); ++i) {
-      if (schedules.found() &&
-          (is_close(schedules.figures().totals.predicted_ps) || schedules.has_looked_enough()))
-        return last;
+      if (schedules.found() && is_close(schedules.figures().totals.predicted_ps)) return last;
       if (schedules.found() &&
           times_.least_ps(choices[i]) >= schedules.figures().totals.predicted_ps)
         continue;
       const int64_t pairs = times_.unlisted_pairs(choices[i]);
+      if (schedules.found() && schedules.has_looked_enough() &&
+          (pairs > few_listed || schedules.figures().totals.predicted_ps <= alone_ps_))
+        continue;
       if (pairs <= most_listed) {
         consider_it(choices[i]);
       } else {
@@ -423,6 +428,7 @@ class BundlePlanner {
   std::vector<Kind> kinds_;
   ChoiceTimes times_;
   int64_t bound_ps_ = 0;
+  int64_t alone_ps_ = 0;                  // its members one by one
   bool may_be_own_in_two_phases_ = true;  // whether kinds may go so
   std::optional<int64_t> least_staging_;
 };

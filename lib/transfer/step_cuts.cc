@@ -104,10 +104,10 @@ Result<PhasePairs> pairs_in_two_phases(const TransferQuestion& question) {
 }
 
 std::vector<PairElements> elements_of(const std::vector<StepCut>& cuts, int64_t piece,
-                                      int64_t pieces) {
+                                      int64_t pieces, int64_t count) {
   std::vector<PairElements> pairs;
   pairs.reserve(cuts.size());
-  // The piece's part of the lengths met so far, which are few.
+  // The pieces' part of the lengths met so far, which are few.
   std::vector<std::pair<int64_t, Interval>> parts;
   for (const StepCut& cut : cuts) {
     auto part = std::find_if(parts.begin(), parts.end(),
@@ -115,7 +115,7 @@ std::vector<PairElements> elements_of(const std::vector<StepCut>& cuts, int64_t 
     if (part == parts.end()) {
       parts.push_back({cut.length,
                        {near_equal_begin(cut.length, pieces, piece),
-                        near_equal_begin(cut.length, pieces, piece + 1)}});
+                        near_equal_begin(cut.length, pieces, piece + count)}});
       part = parts.end() - 1;
     }
     const int64_t lo = std::max(cut.lo, part->second.lo);

@@ -48,7 +48,7 @@ TEST_CASE("a round has one message for each pair of ranks, however often and in 
     const auto last = ranks - 1;
     counter.add({{0, 1, 10}, {last, 0, 4}, {0, last, 5}}, 2, 3);
     counter.add({{0, last, 1}, {0, 1, 1}, {2, last, 7}, {0, 1, 2}}, 1, 1);
-    counter.add_once({{{2, 100}}, {1}}, 1, 2);
+    counter.add_once(ReceivedAlike{{{2, 100}}, {1}}, 1, 2);
     const RoundLoad load = counter.take();
     CHECK(load.of_rank(0).sent == 60 + 30 + 1 + 1 + 2);
     CHECK(load.of_rank(0).received == 24);
@@ -60,7 +60,7 @@ TEST_CASE("a round has one message for each pair of ranks, however often and in 
     CHECK(load.of_rank(static_cast<size_t>(last)).messages == 3);
     CHECK(load.of_rank(3).messages == 0);
     // Nothing is left for the next round.
-    counter.add({{0, 1, 10}}, 1, 1);
+    counter.add_once(std::vector<PairElements>{{0, 1, 10}}, 1, 1);
     const RoundLoad next = counter.take();
     CHECK(next.wire_bytes() == 10);
     CHECK(next.messages() == 1);

@@ -158,6 +158,13 @@ TEST_CASE("a collective of groups that hosts cut unevenly takes less by a protoc
   CHECK(bundle.totals.predicted_ps <= bundle.alone_ps);
 }
 
+TEST_CASE("what a tensor does by itself is tried however much was looked at, where it is soon listed") {
+  // Ways that fetch all at once have 9 million pairs of ranks, and took all that may be looked at: the bundle took twice as long.
+  const MeshTable table = one_root({{"a", 20}, {"b", 7}, {"c", 56}});
+  const Plan plan = planned(table, *topology_preset("h100"), {request_of(table, "w", {700, 7000}, "S(0)RS(1)", "RS(1)R", 1)}, {});
+  CHECK(plan.bundles.front().totals.predicted_ps <= plan.bundles.front().alone_ps);
+}
+
 TEST_CASE("where limits make rounds of what would overlap the ways are chosen by schedules") {
   // Two all_gathers behind an exchange load links least: of 6 messages a launch they are 13 rounds,
   // each with its peers. The vectors whole to every rank are few.

@@ -101,6 +101,12 @@ TEST_CASE("cuts are the volumes of the boxes of every piece, and the pieces are 
         for (const int64_t pieces : {1, 2, 3, 7}) {
           Pairs together;
           for (int64_t piece = 0; piece < pieces; ++piece) {
+            // All from this one on.
+            Pairs rest;
+            for (int64_t later = piece; later < pieces; ++later) {
+              for (const auto& [pair, elements] : counted(elements_of(cuts, later, pieces))) rest[pair] += elements;
+            }
+            CHECK(counted(elements_of(cuts, piece, pieces, pieces - piece)) == rest);
             const StepTransfers part =
                 s == 0 ? piece_of_first(cut, *transfers, piece, pieces) : piece_of_next(got, *transfers, piece, pieces);
             const Pairs listed = counted(part, held[s], held[s + 1]);
