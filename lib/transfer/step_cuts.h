@@ -64,8 +64,8 @@ struct PhasePairs {
   std::vector<PairElements> passed_on;     // of what was fetched
 };
 [[nodiscard]] Result<PhasePairs> pairs_in_two_phases(const TransferQuestion& question);
-// Of so many pieces from `piece` on, together: by sender, then receiver; pairs that exchange nothing
-// in them are left out. Law: the sum over these pieces.
+// Of so many pieces from `piece` on, together: by sender, then receiver; pairs that exchange
+// nothing in them are left out. Law: the sum over these pieces.
 [[nodiscard]] std::vector<PairElements> elements_of(const std::vector<StepCut>& cuts, int64_t piece,
                                                     int64_t pieces, int64_t count = 1);
 
