@@ -29,9 +29,10 @@ class StepByStep {
              const RoundLimits& limits)
       : kinds_(kinds), chosen_(chosen), limits_(limits) {}
 
-  void add(const KindShare& share) {
+  // Its steps [begin, end), as far as there are.
+  void add(const KindShare& share, size_t begin, size_t end) {
     const Way& way = kinds_[share.kind].ways[chosen_[share.kind]];
-    for (size_t s = 0; s < way.steps.size(); ++s) {
+    for (size_t s = begin; s < std::min(end, way.steps.size()); ++s) {
       const Step& step = way.planned.steps[way.steps[s].index];
       launches_[{s, key_of(step)}].push_back(share);
     }
@@ -70,13 +71,15 @@ class StepByStep {
   std::map<std::pair<size_t, LaunchKey>, std::vector<KindShare>> launches_;  // by step
 };
 
-// Kinds that also run collectives, bucket by bucket.
-void add_behind(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
-                const RoundLimits& limits, std::vector<KindRound>& rounds) {
+// What each bucket has of kinds that also run collectives.
+std::vector<std::vector<KindShare>> buckets_behind(const std::vector<Kind>& kinds,
+                                                   const std::vector<size_t>& chosen,
+                                                   const RoundLimits& limits) {
   const int64_t buckets =
       std::min({limits.buckets, limits.buckets_behind, most_behind(kinds, chosen)});
+  std::vector<std::vector<KindShare>> all;
   for (int64_t b = 0; b < buckets; ++b) {
-    StepByStep bucket(kinds, chosen, limits);
+    all.emplace_back();
     int64_t next = 0;  // where kinds of fewer tensors than buckets begin
     for (size_t k = 0; k < kinds.size(); ++k) {
       const Way& way = kinds[k].ways[chosen[k]];
@@ -87,8 +90,43 @@ void add_behind(const std::vector<Kind>& kinds, const std::vector<size_t>& chose
       const KindShare share{k,
                             {floor_div(saturating_mul(tensors, at), buckets),
                              floor_div(saturating_mul(tensors, at + 1), buckets)}};
-      if (share.tensors.lo < share.tensors.hi) bucket.add(share);
+      if (share.tensors.lo < share.tensors.hi) all.back().push_back(share);
     }
+  }
+  return all;
+}
+
+// Joins what follows one another.
+void add_share(const KindShare& share, std::vector<KindShare>& shares) {
+  for (KindShare& known : shares) {
+    if (known.kind != share.kind || known.tensors.hi != share.tensors.lo) continue;
+    known.tensors.hi = share.tensors.hi;
+    return;
+  }
+  shares.push_back(share);
+}
+
+// Bucket by bucket; exchanges at first for several buckets.
+void add_behind(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
+                const RoundLimits& limits, std::vector<KindRound>& rounds) {
+  const auto buckets = buckets_behind(kinds, chosen, limits);
+  const auto ahead = static_cast<size_t>(limits.buckets_ahead);
+  const auto first_of_rest = [&](const KindShare& share) -> size_t {
+    const Way& way = kinds[share.kind].ways[chosen[share.kind]];
+    return ahead > 1 && way.steps.front().op == Op::exchange ? 1 : 0;
+  };
+  for (size_t b = 0; b < buckets.size(); ++b) {
+    if (ahead > 1 && b % ahead == 0) {
+      std::vector<KindShare> brought;
+      for (size_t i = b; i < std::min(b + ahead, buckets.size()); ++i) {
+        for (const KindShare& share : buckets[i]) add_share(share, brought);
+      }
+      StepByStep exchanges(kinds, chosen, limits);
+      for (const KindShare& share : brought) exchanges.add(share, 0, first_of_rest(share));
+      exchanges.take(rounds);
+    }
+    StepByStep bucket(kinds, chosen, limits);
+    for (const KindShare& share : buckets[b]) bucket.add(share, first_of_rest(share), SIZE_MAX);
     bucket.take(rounds);
   }
 }

@@ -11,6 +11,12 @@
 // Kinds of fewer steps begin later, so that one round has what all of them send over the outermost
 // level, or gather.
 //
+// An exchange that comes before them pays its peers in each bucket, and what it brings takes
+// little: it may bring what the next buckets need, too, as far as the staging holds that.
+//
+//     2 buckets      exchange 0, all_gather 0, exchange 1, all_gather 1
+//     ahead by 2     exchange 0 and 1, all_gather 0, all_gather 1
+//
 // Beside collectives a kind of hardly any bytes goes through the first bucket alone.
 //
 // Shares are even, or fall from bucket to bucket where a later step takes less than the first, and
@@ -57,6 +63,9 @@ struct RoundLimits {
   int64_t buckets_behind = INT64_MAX;    // of kinds with collectives; at most `buckets`
   int64_t tensors_a_round = INT64_MAX;   // of kinds with collectives
   int64_t tensors_a_launch = INT64_MAX;  // of one collective: it has messages for each
+  // Of kinds with collectives: one round brings what so many of their buckets need, where they
+  // begin with an exchange.
+  int64_t buckets_ahead = 1;
   bool beside = false;  // whether kinds with collectives go through the same buckets
   bool apart = false;   // whether every kind has buckets of its own, one behind the other
   int64_t most_between = INT64_MAX;  // bytes between steps of a tensor that shares its buckets

@@ -15,6 +15,8 @@ constexpr int64_t most_buckets = 4096;
 // Pairs of ranks that are looked at, and ranks in waves: seconds. Beyond it no other choice of ways
 // is tried.
 constexpr int64_t most_looked_at = 100'000'000;
+// Rounds of exchanges ahead of collectives.
+constexpr int64_t most_ahead = 8;
 // Rounds of collectives: a plan of more could not be read.
 constexpr int64_t most_launches = 100'000;
 // A schedule whose last two tries so many times say that no number of buckets fits is given up.
@@ -158,6 +160,7 @@ Status BundleSchedules::consider(const WayQuestion& question, const std::vector<
   if (!first) return first.error();
   RoundLimits limits = first->limits;
   keep(chosen, first->figures);
+  consider_ahead(chosen, limits);
   if (has_looked_enough()) return Done{};
   const std::vector<BundleRound>& rounds = first->figures.rounds;
   const bool overlaps = std::any_of(rounds.begin(), rounds.end(),
@@ -246,6 +249,18 @@ void BundleSchedules::consider_fewer_behind(const std::vector<size_t>& chosen, R
     if (!fits(figures)) continue;
     keep(chosen, figures);
     return;
+  }
+}
+
+// Exchanges before collectives for as many buckets as the staging holds what they bring, in a few
+// rounds: they pay their peers less often, and there is less to count.
+void BundleSchedules::consider_ahead(const std::vector<size_t>& chosen, RoundLimits limits) {
+  if (limits.tensors_a_round != INT64_MAX) return;  // its rounds have no room for more
+  const int64_t buckets = std::min(limits.buckets, most_behind(kinds_, chosen));
+  for (int64_t parts = 1; parts < std::min(buckets, most_ahead) && is_far(); parts *= 2) {
+    limits.buckets_ahead = ceil_div(buckets, parts);
+    const BundleFigures figures = count(chosen, limits);
+    if (fits(figures)) return keep(chosen, figures);
   }
 }
 

@@ -50,6 +50,7 @@ class BundleSchedules {
     BundleFigures figures;
   };
   void consider_beside(const std::vector<size_t>& chosen, RoundLimits limits);
+  void consider_ahead(const std::vector<size_t>& chosen, RoundLimits limits);
   void consider_fewer_behind(const std::vector<size_t>& chosen, RoundLimits limits);
   void consider_even_buckets(const std::vector<size_t>& chosen, RoundLimits limits);
   void consider_uneven_shares(const std::vector<size_t>& chosen, RoundLimits limits,
