@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
+#include "base/in_order_of.h"
 #include "base/int_math.h"
 #include "cost/collective_time.h"
 #include "transfer/level_map.h"
@@ -176,31 +176,36 @@ void RoundCounter::add_message(const PairElements& pair) {
   ++receiver.peers_in;
 }
 
+namespace {
+
+// Of so many tensors.
+int64_t bytes_of(int64_t elements, int64_t element_bytes, int64_t times) {
+  return saturating_mul(saturating_mul(elements, element_bytes), times);
+}
+
+}  // namespace
+
 void RoundCounter::add_once(const std::vector<PairElements>& pairs, int64_t element_bytes,
                             int64_t times) {
-  for (const PairElements& pair : pairs) {
-    add_message(
-        {pair.from, pair.to, saturating_mul(saturating_mul(pair.elements, element_bytes), times)});
-  }
+  for (const PairElements& pair : pairs)
+    add_message({pair.from, pair.to, bytes_of(pair.elements, element_bytes, times)});
 }
 
 void RoundCounter::add_once(const ReceivedAlike& received, int64_t element_bytes, int64_t times) {
-  const auto bytes_of = [&](const ReceivedAlike::Part& part) {
-    return saturating_mul(saturating_mul(part.elements, element_bytes), times);
-  };
   if (received.to.size() == 1) {
     for (const ReceivedAlike::Part& part : received.parts)
-      add_message({part.from, received.to.front(), bytes_of(part)});
+      add_message({part.from, received.to.front(), bytes_of(part.elements, element_bytes, times)});
     return;
   }
   const int outermost = levels() - 1;
   const auto receivers = std::ssize(received.to);
   int64_t all = 0;
   for (const ReceivedAlike::Part& part : received.parts) {
+    const int64_t bytes = bytes_of(part.elements, element_bytes, times);
     Tally::Cell& sender = load_.tally_.at(part.from, outermost);
-    add_up(sender.sent, saturating_mul(bytes_of(part), receivers));
+    add_up(sender.sent, saturating_mul(bytes, receivers));
     sender.peers_out += receivers;
-    add_up(all, bytes_of(part));
+    add_up(all, bytes);
   }
   for (const int32_t to : received.to) {
     Tally::Cell& receiver = load_.tally_.at(to, outermost);
@@ -212,7 +217,7 @@ void RoundCounter::add_once(const ReceivedAlike& received, int64_t element_bytes
 void RoundCounter::add(const std::vector<PairElements>& pairs, int64_t element_bytes,
                        int64_t times) {
   for (const PairElements& pair : pairs) {
-    const int64_t bytes = saturating_mul(saturating_mul(pair.elements, element_bytes), times);
+    const int64_t bytes = bytes_of(pair.elements, element_bytes, times);
     if (dense_.empty()) {
       pairs_.push_back({pair.from, pair.to, bytes});
       continue;
@@ -225,17 +230,8 @@ void RoundCounter::add(const std::vector<PairElements>& pairs, int64_t element_b
 
 // One message for each pair of ranks, in a few passes over the list: it has millions of pairs.
 void RoundCounter::add_up_pairs() {
-  const bool by_receiver =
-      std::is_sorted(pairs_.begin(), pairs_.end(),
-                     [](const PairElements& a, const PairElements& b) { return a.to < b.to; });
-  if (!by_receiver) {
-    std::vector<size_t> next(ranks_ + 1, 0);  // where the next pair of a receiver goes
-    for (const PairElements& pair : pairs_) ++next[static_cast<size_t>(pair.to) + 1];
-    std::partial_sum(next.begin(), next.end(), next.begin());
-    std::vector<PairElements> ordered(pairs_.size());
-    for (const PairElements& pair : pairs_) ordered[next[static_cast<size_t>(pair.to)]++] = pair;
-    pairs_.swap(ordered);
-  }
+  pairs_ = in_order_of(std::move(pairs_), ranks_,
+                       [](const PairElements& pair) { return static_cast<size_t>(pair.to); });
   std::vector<size_t> last(ranks_, 0);  // of each sender: behind its last pair so far
   size_t kept = 0;
   size_t receiver_begin = 0;

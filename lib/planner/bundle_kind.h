@@ -15,6 +15,7 @@
 #include "plan/plan.h"
 #include "search/exchange_plans.h"
 #include "transfer/level_map.h"
+#include "transfer/step_transfers.h"
 
 namespace meshplan {
 

@@ -72,9 +72,9 @@ class StepByStep {
 };
 
 // What each bucket has of kinds that also run collectives.
-std::vector<std::vector<KindShare>> buckets_behind(const std::vector<Kind>& kinds,
-                                                   const std::vector<size_t>& chosen,
-                                                   const RoundLimits& limits) {
+std::vector<std::vector<KindShare>> shares_behind(const std::vector<Kind>& kinds,
+                                                  const std::vector<size_t>& chosen,
+                                                  const RoundLimits& limits) {
   const int64_t buckets =
       std::min({limits.buckets, limits.buckets_behind, most_behind(kinds, chosen)});
   std::vector<std::vector<KindShare>> all;
@@ -109,7 +109,7 @@ void add_share(const KindShare& share, std::vector<KindShare>& shares) {
 // Bucket by bucket; exchanges at first for several buckets.
 void add_behind(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
                 const RoundLimits& limits, std::vector<KindRound>& rounds) {
-  const auto buckets = buckets_behind(kinds, chosen, limits);
+  const auto buckets = shares_behind(kinds, chosen, limits);
   const auto ahead = static_cast<size_t>(limits.buckets_ahead);
   const auto first_of_rest = [&](const KindShare& share) -> size_t {
     const Way& way = kinds[share.kind].ways[chosen[share.kind]];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/in_order_of.h"
 #include "transfer/far_share.h"
 #include "transfer/nearest_holders.h"
 #include "transfer/two_phases.h"
@@ -153,11 +154,13 @@ FarReceivers far_receivers(const ExchangeRanks& ranks, const LevelUnits& units, 
   return far;
 }
 
-// In two: calls from_source(part) for what stays or comes from inside of units, then
-// fetched(part, members of its unit) for what comes from other units.
-template <class FromSource, class Fetched>
+// In two: calls from_source(part) for what stays or comes from inside of units, then, of each part
+// that comes from other units, fetched(part) and passed_on(part, member) for those that want it,
+// its fetcher among them.
+template <class FromSource, class Fetched, class PassedOn>
 void for_each_part_in_two_phases(const Question& q, std::span<const int64_t> level_ranks,
-                                 Fetchers fetchers, FromSource&& from_source, Fetched&& fetched) {
+                                 Fetchers fetchers, FromSource&& from_source, Fetched&& fetched,
+                                 PassedOn&& passed_on) {
   const LevelUnits units(level_ranks);
   for_each_overlap(q.ranks, any_rank, [&](int32_t rank, const Overlap& overlap, bool kept) {
     if (kept) from_source(all_of(overlap, rank, rank));
@@ -171,21 +174,13 @@ void for_each_part_in_two_phases(const Question& q, std::span<const int64_t> lev
   TwoPhases phases(q.ranks, units, fetchers);
   UnitExchange unit;
   while (phases.next(unit)) {
-    for (const FetchedPart& f : unit.fetched) fetched(f, unit.members);
+    for (const FetchedPart& f : unit.fetched) {
+      fetched(f);
+      for (const int32_t m : unit.members) {
+        if (q.ranks.wanted[static_cast<size_t>(m)] == f.wanted) passed_on(f, m);
+      }
+    }
   }
-}
-
-// In the order of targets, of which there are so many; those of one target as they were.
-std::vector<ExchangeTransfer> by_target(std::vector<ExchangeTransfer> transfers, size_t targets) {
-  const auto less = [](const auto& a, const auto& b) { return a.target < b.target; };
-  if (std::is_sorted(transfers.begin(), transfers.end(), less)) return transfers;
-  std::vector<size_t> next(targets + 1, 0);  // place of the next transfer, by target
-  for (const ExchangeTransfer& t : transfers) ++next[static_cast<size_t>(t.target) + 1];
-  for (size_t t = 1; t < next.size(); ++t) next[t] += next[t - 1];
-  std::vector<ExchangeTransfer> sorted(transfers.size());
-  for (ExchangeTransfer& t : transfers)
-    sorted[next[static_cast<size_t>(t.target)]++] = std::move(t);
-  return sorted;
 }
 
 }  // namespace
@@ -199,7 +194,8 @@ std::vector<ExchangeTransfer> exchange_transfers(std::span<const RankBox> source
   for_each_part(q, LevelUnits(level_ranks), cut, far_64ths, any_rank,
                 [&](const Part& part) { transfers.push_back(transfer_of(q, part)); });
   // Of one target they are in the order of shards already.
-  return by_target(std::move(transfers), targets.size());
+  return in_order_of(std::move(transfers), targets.size(),
+                     [](const ExchangeTransfer& t) { return static_cast<size_t>(t.target); });
 }
 
 void exchange_elements(std::span<const RankBox> sources, std::span<const RankBox> targets,
@@ -247,18 +243,17 @@ TwoPhaseTransfers two_phase_transfers(std::span<const RankBox> sources,
   const auto from_source = [&](const Part& part) {
     out.from_sources.push_back(transfer_of(q, part));
   };
-  for_each_part_in_two_phases(
-      q, level_ranks, fetchers, from_source, [&](const FetchedPart& f, const auto& members) {
-        const Box part = slices_of(q.ranks.overlap_box(f.wanted, f.overlap.shard), f.overlap.dim,
-                                   f.first, f.slices);
-        const int32_t fetcher = q.target_of(f.fetcher);
-        out.first_phase.push_back({q.source_of(f.holder), fetcher, part});
-        for (int32_t m : members) {
-          if (q.ranks.wanted[static_cast<size_t>(m)] != f.wanted) continue;
-          out.from_fetchers.push_back({fetcher, q.target_of(m), part});
-          out.fetch_of.push_back(static_cast<int32_t>(out.first_phase.size()) - 1);
-        }
-      });
+  const auto fetched = [&](const FetchedPart& f) {
+    const Box box = q.ranks.overlap_box(f.wanted, f.overlap.shard);
+    out.first_phase.push_back({q.source_of(f.holder), q.target_of(f.fetcher),
+                               slices_of(box, f.overlap.dim, f.first, f.slices)});
+  };
+  const auto passed_on = [&](const FetchedPart& f, int32_t member) {
+    out.from_fetchers.push_back(
+        {q.target_of(f.fetcher), q.target_of(member), out.first_phase.back().box});
+    out.fetch_of.push_back(static_cast<int32_t>(out.first_phase.size()) - 1);
+  };
+  for_each_part_in_two_phases(q, level_ranks, fetchers, from_source, fetched, passed_on);
   return out;
 }
 
@@ -270,15 +265,14 @@ TwoPhaseElements two_phase_elements(std::span<const RankBox> sources,
   const auto from_source = [&](const Part& part) {
     if (part.holder != part.receiver) out.from_sources.push_back(elements_of(q, part));
   };
-  for_each_part_in_two_phases(
-      q, level_ranks, fetchers, from_source, [&](const FetchedPart& f, const auto& members) {
-        const int32_t fetcher = q.target_of(f.fetcher);
-        out.first_phase.push_back({q.source_of(f.holder), fetcher, f.elements});
-        for (int32_t m : members) {
-          if (m == f.fetcher || q.ranks.wanted[static_cast<size_t>(m)] != f.wanted) continue;
-          out.from_fetchers.push_back({fetcher, q.target_of(m), f.elements});
-        }
-      });
+  const auto fetched = [&](const FetchedPart& f) {
+    out.first_phase.push_back({q.source_of(f.holder), q.target_of(f.fetcher), f.elements});
+  };
+  const auto passed_on = [&](const FetchedPart& f, int32_t member) {
+    if (member != f.fetcher)
+      out.from_fetchers.push_back({q.target_of(f.fetcher), q.target_of(member), f.elements});
+  };
+  for_each_part_in_two_phases(q, level_ranks, fetchers, from_source, fetched, passed_on);
   return out;
 }
 

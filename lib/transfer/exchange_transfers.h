@@ -57,9 +57,8 @@ struct ReceivedAlike {
     int64_t elements = 0;
   };
   std::vector<Part> parts;
-  std::vector<int32_t>
-      to;  // indices into the targets; of several all parts come over the outermost
-           // level
+  // Indices into the targets; of several all parts come over the outermost level.
+  std::vector<int32_t> to;
 };
 // Law: the volumes of exchange_transfers that a rank does not keep, each pair of ranks once, in no
 // order.

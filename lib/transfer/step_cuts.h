@@ -57,7 +57,7 @@ struct PairElements {
 [[nodiscard]] Status for_each_received(const TransferQuestion& question,
                                        const std::function<void(const ReceivedAlike&)>& use);
 // In two; pairs may be there several times. Law: `fetched` is pairs_of phase 1 in part_of_phase,
-// the others those of phase 2 (both: tests/transfer/step_cuts_test.cc).
+// the others those of phase 2 (both: tests/transfer/exchange_pairs_test.cc).
 struct PhasePairs {
   std::vector<PairElements> fetched;
   std::vector<PairElements> from_sources;  // inside of units

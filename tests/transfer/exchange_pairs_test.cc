@@ -122,7 +122,30 @@ TEST_CASE("pairs of an exchange on one mesh are those of its transfers: sums, un
   CHECK(in_two > 700);
 }
 
-TEST_CASE("pairs of an exchange across meshes, and of one in every copy of a mesh") {
+TEST_CASE("pairs of an exchange in every copy of a mesh") {
+  test::Random random(53);
+  MeshTable table;
+  REQUIRE(add_root(table, "world", 24, {}, {{"a", 4}, {"b", 3}, {"c", 2}}).ok());
+  REQUIRE(add_slice(table, "ac", "world", {"a", "c"}).ok());
+  const Mesh& mesh = table.meshes.back();
+  REQUIRE(mesh_copies(mesh) == 3);
+  const RankTable ranks = make_rank_table(table);
+  int64_t checked = 0;
+  for (int64_t tried = 0; tried < 500; ++tried) {
+    const State src = test::random_state(random, {4, 2}, 2, 0, 2);
+    State dst = test::random_state(random, {4, 2}, 2, 0, 2);
+    dst.partial.clear();
+    const std::vector<int64_t> shape{1 + random.below(20), 1 + random.below(20)};
+    const Topology topology = random_levels(random);
+    Exchange exchange = exchange_to(src, dst, shape, mesh, mesh, ranks);
+    exchange.step.phases = src.partial.empty() ? 1 + random.below(2) : 1;
+    CAPTURE(tried);
+    if (check_pairs({&exchange.held[0], &exchange.held[1], &exchange.step, &ranks, &topology, "here"})) ++checked;
+  }
+  CHECK(checked > 400);
+}
+
+TEST_CASE("pairs of an exchange across meshes") {
   test::Random random(52);
   MeshTable table;
   REQUIRE(add_root(table, "train", 12, {}, {{"a", 4}, {"b", 3}}).ok());
