@@ -157,6 +157,11 @@ int64_t ChoiceTimes::least_ps(const std::vector<size_t>& chosen) {
   return ps(sum, exchanges_of(sum), bytes_alone_, Launches::beside);
 }
 
+int64_t ChoiceTimes::whole_messages(size_t kind, size_t way) {
+  const Moved& of_way = moved(kind, way);
+  return of_way.loads ? of_way.loads->messages : INT64_MAX;
+}
+
 int64_t ChoiceTimes::unlisted_pairs(const std::vector<size_t>& chosen) {
   int64_t pairs = 0;
   for (size_t k = 0; k < kinds_.size(); ++k) {

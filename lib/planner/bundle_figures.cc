@@ -106,6 +106,12 @@ void add_ranks(const std::vector<int32_t>& more, std::vector<int32_t>& ranks) {
 
 }  // namespace
 
+int64_t BundleFigures::most_messages() const {
+  int64_t most = 0;
+  for (const BundleRound& round : rounds) most = std::max(most, round.messages);
+  return most;
+}
+
 FigureCounter::FigureCounter(const Plan& plan, const RankTable& ranks,
                              const std::vector<std::unique_ptr<LevelMap>>& levels)
     : plan_(plan), ranks_(ranks), levels_(levels), counter_(ranks, plan.topology) {}
@@ -121,7 +127,9 @@ std::optional<FigureCounter::WayLoads> FigureCounter::loads_of(const Way& way, i
     const int64_t width = wire_element_bytes(way.planned, i);
     // Whether something was added.
     const auto keep = [&](int64_t pairs, int64_t looked_at) {
-      loads.of_exchanges.emplace_back(counter_.take());
+      const RoundLoad load = counter_.take();
+      loads.messages = std::max(loads.messages, load.messages());
+      loads.of_exchanges.emplace_back(load);
       loads.pairs = saturating_add(loads.pairs, pairs);
       looked_at_ += looked_at;
       return pairs > 0;

@@ -12,6 +12,8 @@ namespace meshplan {
 struct BundleFigures {
   std::vector<BundleRound> rounds;  // with their parts by member
   BundleTotals totals;              // not the lower bound
+  // Of a rank in a round.
+  [[nodiscard]] int64_t most_messages() const;
 };
 
 // What all ways of a bundle are counted with; storage is kept.
@@ -31,7 +33,8 @@ class FigureCounter {
   // What so many tensors exchange; nullopt where an exchange of the way moves nothing.
   struct WayLoads {
     std::vector<KeptLoad> of_exchanges;
-    int64_t pairs = 0;  // of ranks that exchange something, over all exchanges
+    int64_t pairs = 0;     // of ranks that exchange something, over all exchanges
+    int64_t messages = 0;  // of a rank in an exchange of one tensor that goes whole, at most
   };
   [[nodiscard]] std::optional<WayLoads> loads_of(const Way& way, int64_t tensors);
 

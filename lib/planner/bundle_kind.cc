@@ -34,6 +34,19 @@ int outermost_level(const WayQuestion& q, const std::vector<StepCut>& cuts) {
   return level;
 }
 
+// Of a rank, the most over ranks. The cuts are sorted by pair.
+int64_t messages_of(const std::vector<StepCut>& cuts, size_t ranks) {
+  std::vector<int64_t> messages(ranks, 0);
+  std::pair<int32_t, int32_t> last{-1, -1};
+  for (const StepCut& cut : cuts) {
+    if (cut.lo >= cut.hi || cut.slice == 0) continue;
+    if (std::exchange(last, {cut.from, cut.to}) == std::pair(cut.from, cut.to)) continue;
+    ++messages[static_cast<size_t>(cut.from)];
+    ++messages[static_cast<size_t>(cut.to)];
+  }
+  return *std::max_element(messages.begin(), messages.end());
+}
+
 // Whether some step is of a form that no round runs.
 bool needs_other_steps(const PlannedRedistribution& planned) {
   const std::vector<Step>& steps = planned.steps;
@@ -147,6 +160,7 @@ void list_way(const WayQuestion& q, Way& way) {
           moved.cuts = cuts_of_phase(transfers, moved.phase, held[i], held[i + 1]);
         }
         moved.level = outermost_level(q, moved.cuts);
+        moved.messages = messages_of(moved.cuts, q.ranks->global_ids.size());
         way.steps.push_back(moved);
       }
       continue;
@@ -157,6 +171,7 @@ void list_way(const WayQuestion& q, Way& way) {
       moved.cuts = in_pieces && i > 0 ? cuts_of_next(*got, transfers, held[i], held[i + 1])
                                       : cuts_of(cut, transfers, held[i], held[i + 1]);
       moved.level = outermost_level(q, moved.cuts);
+      moved.messages = messages_of(moved.cuts, q.ranks->global_ids.size());
       if (in_pieces && (goes_in_pieces(planned, i + 1) || phases_go_in_pieces(planned, i + 1)))
         got = i == 0 ? got_in_first(cut, transfers) : got_in_next(*got, transfers);
     } else {

@@ -27,6 +27,7 @@ struct WayStep {
   int64_t element_bytes = 1;       // on the way
   int level = 0;                   // the outermost one over which an exchange sends
   std::vector<StepCut> cuts;       // of an exchange
+  int64_t messages = 0;            // of a rank in an exchange that goes whole, at most
   StepFigures figures;             // of a collective
   std::vector<SubAxis> mesh_dims;  // of a collective, as its ranks:
   std::vector<int32_t> ranks;      // replay ranks

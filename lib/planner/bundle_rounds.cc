@@ -46,14 +46,19 @@ class StepByStep {
                                : std::min(limits_.tensors_a_round, limits_.tensors_a_launch);
       KindRound round;
       int64_t room = most;
+      int64_t messages = 0;
       const auto flush = [&] {
         if (!round.parts.empty()) rounds.push_back(std::move(round));
         round = {};
         room = most;
+        messages = 0;
       };
       for (const KindShare& share : shares) {
+        const int64_t more = kinds_[share.kind].ways[chosen_[share.kind]].steps[step].messages;
+        if (more > limits_.messages_a_round - messages) flush();
         for (int64_t from = share.tensors.lo; from < share.tensors.hi;) {
           if (room == 0) flush();
+          if (from == share.tensors.lo || round.parts.empty()) messages += more;
           const int64_t to = from + std::min(room, share.tensors.hi - from);
           round.parts.push_back({share.kind, step, from, to, 0, 1});
           room -= to - from;
@@ -138,10 +143,18 @@ struct Section {
   bool alone = false;  // whether it begins when nothing of the section before is on the way
 };
 
+// Of a rank in a step that goes whole.
+int64_t most_messages(const Way& way) {
+  int64_t most = 0;
+  for (const WayStep& step : way.steps) most = std::max(most, step.messages);
+  return most;
+}
+
 std::vector<Section> sections_of(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
                                  const RoundLimits& limits) {
   std::vector<Section> sections(1);
   std::vector<Section> behind;
+  int64_t messages = 0;  // of the last section's kinds
   for (size_t k = 0; k < kinds.size(); ++k) {
     const Way& way = kinds[k].ways[chosen[k]];
     if (way.steps.empty() || (!way.only_exchanges() && !limits.beside)) continue;
@@ -151,10 +164,15 @@ std::vector<Section> sections_of(const std::vector<Kind>& kinds, const std::vect
         behind.push_back({{{k, {t, t + 1}}}, each, true});
       continue;
     }
+    const int64_t more = most_messages(way);
+    if (more > limits.messages_a_round - messages) {
+      sections.emplace_back();
+      messages = 0;
+    }
+    messages += more;
     Section& section = sections.back();
     section.shares.push_back({k, {0, kinds[k].tensors}});
     section.bytes = saturating_add(section.bytes, saturating_mul(kinds[k].tensors, each));
-    if (limits.apart) sections.emplace_back();
   }
   sections.insert(sections.end(), behind.begin(), behind.end());
   std::erase_if(sections, [](const Section& section) { return section.shares.empty(); });
@@ -195,6 +213,7 @@ int64_t bytes_of(const Kind& kind, size_t way) {
 
 int64_t least_messages(const Way& way) {
   int64_t most = 0;
+  if (!way.only_exchanges()) return most_messages(way);  // they go whole
   for (const WayStep& step : way.steps) {
     // By length, which are few: the last pair, and messages by rank. Cuts are sorted by pair.
     struct Together {
@@ -227,7 +246,7 @@ std::vector<KindRound> make_rounds(const std::vector<Kind>& kinds,
   for (const Section& section : sections) {
     // Tensors by themselves are in buckets as large as the others.
     int64_t buckets = limits.buckets;
-    if (section.alone || (!limits.apart && sections.size() > 1))
+    if (section.alone || (!limits.packs_messages() && sections.size() > 1))
       buckets = std::max(section.alone ? least_alone : 1, floor_div(section.bytes, bucket_bytes));
     const size_t first = rounds.size();
     auto ends = ends_of_shares(buckets, buckets == limits.buckets ? limits.shares : even);

@@ -1,11 +1,11 @@
 #include "planner/bundle_schedule.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include "base/int_math.h"
 #include "base/text.h"
+#include "planner/bundle_shares.h"
 
 namespace meshplan {
 namespace {
@@ -21,86 +21,26 @@ constexpr int64_t most_ahead = 8;
 constexpr int64_t most_launches = 100'000;
 // A schedule whose last two tries so many times say that no number of buckets fits is given up.
 constexpr int most_hopeless_tries = 2;
+// And one that has too many messages, and no fewer in twice as many buckets, so many times.
+constexpr int most_doublings = 4;
 // A kind of less than this part of all bytes is the same in all buckets, nearly.
 constexpr int64_t small_part = 256;
 // More buckets are worth having where they save one part in so many of the time.
 constexpr int64_t least_gain = 200;
 // A schedule is far from what is close where it takes one part in so many more.
 constexpr int64_t far_part = 50;
-// Uneven shares are tried of at most so many buckets, ...
+// Uneven shares are tried of at most so many buckets.
 constexpr int64_t most_uneven = 8;
-// ... which have so many times the share of the next one at most, or of the one before.
-constexpr int64_t most_ratio = 4;
-// All shares together have so many parts at most.
-constexpr int64_t most_parts = 64;
-// The smallest share has so many parts at most.
-constexpr int64_t finest_least = 4;
 // So many parts are moved from one share to another at most, ...
 constexpr int64_t most_moved = 8;
 // ... and so many moves tried.
 constexpr int most_moves = 1000;
-// Ratios are counted in parts of one.
-constexpr int64_t fine_parts = 4096;
-
 // The next number of buckets, not below `buckets`, into which the kind's tensors go evenly: where
 // some buckets have one tensor more than others, waves wait for the largest.
 int64_t evenly(int64_t buckets, int64_t tensors) {
   if (buckets >= tensors) return saturating_mul(ceil_div(buckets, tensors), tensors);
   while (tensors % buckets != 0) ++buckets;
   return buckets;
-}
-
-// What the rounds of the first step and of the last one take together, each on a stream, and those
-// of the slowest.
-struct StepTimes {
-  int64_t first_ps = 0;
-  int64_t last_ps = 0;
-  int64_t slowest_ps = 0;
-};
-
-StepTimes step_times(const std::vector<BundleRound>& rounds) {
-  std::map<int64_t, int64_t> streams;
-  bool collectives = false;
-  for (const BundleRound& round : rounds) {
-    int64_t& sum = streams[round.stream];
-    sum = saturating_add(sum, round.predicted_ps);
-    collectives = collectives || round.op != Op::exchange;
-  }
-  StepTimes times{streams.begin()->second, streams.rbegin()->second};
-  for (const auto& [stream, ps] : streams) times.slowest_ps = std::max(times.slowest_ps, ps);
-  // Few kinds may have the last collectives: what takes longest behind the first step.
-  for (auto stream = std::next(streams.begin()); collectives && stream != streams.end(); ++stream)
-    times.last_ps = std::max(times.last_ps, stream->second);
-  return times;
-}
-
-// Of a bucket's share to that of the bucket before it.
-struct Ratio {
-  int64_t share = 1;
-  int64_t before = 1;
-};
-
-// Shares of which the smallest has so many parts: a tensor that is cut goes in as many pieces as
-// they have parts, and a plan lists its pieces.
-std::vector<int64_t> uneven_shares(int64_t buckets, const Ratio& ratio, int64_t parts_of_least) {
-  const int64_t before = std::max<int64_t>(1, ratio.before);
-  const int64_t each = std::clamp(floor_div(saturating_mul(ratio.share, fine_parts), before),
-                                  fine_parts / most_ratio, fine_parts * most_ratio);
-  std::vector<int64_t> shares{fine_parts * fine_parts};
-  for (int64_t b = 1; b < buckets; ++b)
-    shares.push_back(floor_div(shares.back() * each, fine_parts));
-  const int64_t least = std::min(shares.front(), shares.back());
-  for (int64_t& share : shares) share = floor_div(2 * share * parts_of_least + least, 2 * least);
-  return shares;
-}
-
-// As finely as `most_parts` allow; none where they do not.
-std::vector<int64_t> finest_shares(int64_t buckets, const Ratio& ratio) {
-  for (int64_t parts_of_least = finest_least; parts_of_least > 0; parts_of_least /= 2) {
-    std::vector<int64_t> shares = uneven_shares(buckets, ratio, parts_of_least);
-    if (std::accumulate(shares.begin(), shares.end(), int64_t{0}) <= most_parts) return shares;
-  }
-  return {};
 }
 
 // What more buckets save of the staging: of b buckets it is about A + B / b, where B are messages,
@@ -152,20 +92,43 @@ Error needs_staging(const BundleRequest& bundle, int64_t bytes) {
                  " bytes of staging per rank; raise it to that");
 }
 
+Error needs_messages(const BundleRequest& bundle, int64_t messages) {
+  return no_plan("bundle '" + bundle.id + "' has no rounds within max_messages " +
+                 with_commas(bundle.max_messages) + " of those that were tried: some have " +
+                 with_commas(messages) + " messages of one rank; raise it to that");
+}
+
 Status BundleSchedules::consider(const WayQuestion& question, const std::vector<size_t>& chosen) {
   if (!considered_.insert(chosen).second) return Done{};
   for (size_t k = 0; k < kinds_.size(); ++k) list_way(question, kinds_[k].ways[chosen[k]]);
+  RoundLimits limits;
+  Status considered = consider_within(chosen, limits);
+  if (limits.packs_messages()) packed_.push_back(chosen);
+  return considered;
+}
+
+void BundleSchedules::consider_apart() {
+  for (const std::vector<size_t>& chosen : packed_) {
+    if (!wants_more()) return;
+    RoundLimits limits;
+    limits.messages_a_round = 0;
+    (void)consider_within(chosen, limits);
+  }
+}
+
+// The first that fits, and others from there on.
+Status BundleSchedules::consider_within(const std::vector<size_t>& chosen, RoundLimits& fitting) {
   const bool once = found_ && has_looked_enough();
-  auto first = first_that_fits(chosen, once);
+  auto first = first_that_fits(chosen, once, fitting);
   if (!first) return first.error();
-  RoundLimits limits = first->limits;
-  keep(chosen, first->figures);
+  RoundLimits limits = fitting;
+  keep(chosen, *first);
   consider_ahead(chosen, limits);
   if (has_looked_enough()) return Done{};
-  const std::vector<BundleRound>& rounds = first->figures.rounds;
+  const std::vector<BundleRound>& rounds = first->rounds;
   const bool overlaps = std::any_of(rounds.begin(), rounds.end(),
                                     [](const BundleRound& round) { return round.stream > 0; });
-  int64_t last_ps = first->figures.totals.predicted_ps;
+  int64_t last_ps = first->totals.predicted_ps;
   const auto gains = [&] {
     const BundleFigures figures = count(chosen, limits);
     const int64_t worth_ps = last_ps - floor_div(last_ps, least_gain);
@@ -191,15 +154,15 @@ Status BundleSchedules::consider(const WayQuestion& question, const std::vector<
   }
   if (overlaps && is_far()) consider_even_buckets(chosen, limits);
   consider_fewer_behind(chosen, limits);
-  if (best_.totals.predicted_ps > close_ps_) consider_beside(chosen, first->limits);
-  if (overlaps) consider_uneven_shares(chosen, first->limits, first->figures);
+  if (best_.totals.predicted_ps > close_ps_) consider_beside(chosen, fitting);
+  if (overlaps) consider_uneven_shares(chosen, fitting, *first);
   return Done{};
 }
 
 // Collectives of a bucket beside the exchanges of the next: in more buckets while that gains, or
 // what does not fit could still be the best.
 void BundleSchedules::consider_beside(const std::vector<size_t>& chosen, RoundLimits limits) {
-  if (limits.apart || most_behind(kinds_, chosen) == 0) return;
+  if (limits.packs_messages() || most_behind(kinds_, chosen) == 0) return;
   limits.beside = true;
   limits.buckets_behind = limits.tensors_a_round = INT64_MAX;
   int64_t last_ps = INT64_MAX;
@@ -264,22 +227,11 @@ void BundleSchedules::consider_ahead(const std::vector<size_t>& chosen, RoundLim
   }
 }
 
-// Shares that fall or rise as the last step's time is to the first one's, or half as steeply; where
-// a step between takes longest, those that fall as the last one's is to that or rise from the
-// first one's to it. What they gain is a part of one bucket's time, so few are enough.
+// Uneven shares. What they gain is a part of one bucket's time, so few are enough.
 void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, RoundLimits limits,
                                              const BundleFigures& even) {
-  if (limits.apart || !is_far()) return;
-  const StepTimes times = step_times(even.rounds);
-  const Ratio steep{times.last_ps, times.first_ps};
-  const Ratio gentle{saturating_add(times.last_ps, times.first_ps),
-                     saturating_mul(2, times.first_ps)};
-  std::vector<Ratio> ratios{steep, gentle};
-  if (times.slowest_ps > std::max(times.first_ps, times.last_ps)) {
-    ratios.push_back({times.last_ps, times.slowest_ps});
-    ratios.push_back({times.slowest_ps, times.first_ps});
-  }
-  for (const Ratio& ratio : ratios) {
+  if (limits.packs_messages() || !is_far()) return;
+  for (const ShareRatio& ratio : share_ratios(even.rounds)) {
     std::vector<int64_t> best;
     int64_t last_ps = INT64_MAX;
     for (limits.buckets = 2; limits.buckets <= most_uneven; ++limits.buckets) {
@@ -303,7 +255,7 @@ void BundleSchedules::move_shares(const std::vector<size_t>& chosen, RoundLimits
                                   std::vector<int64_t> shares, int64_t last_ps) {
   limits.buckets = static_cast<int64_t>(shares.size());
   const int64_t parts = std::accumulate(shares.begin(), shares.end(), int64_t{0});
-  for (int64_t& share : shares) share *= floor_div(most_parts, parts);
+  for (int64_t& share : shares) share *= floor_div(most_share_parts, parts);
   int tries = 0;
   const auto gains = [&](size_t from, size_t to, int64_t moved) {
     if (from == to || shares[from] <= moved || tries++ >= most_moves) return false;
@@ -338,13 +290,14 @@ int64_t BundleSchedules::more_buckets(int64_t buckets, int64_t staging) const {
   return std::clamp(enough, buckets + 1, saturating_mul(buckets, 2));
 }
 
-Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vector<size_t>& chosen,
-                                                                bool once) {
+Result<BundleFigures> BundleSchedules::first_that_fits(const std::vector<size_t>& chosen, bool once,
+                                                       RoundLimits& limits) {
   const int64_t most_tensors = most_behind(kinds_, chosen);
   const int64_t tensors_a_launch = std::max<int64_t>(1, floor_div(bundle_.max_messages, 2));
-  RoundLimits limits;
   limits.tensors_a_launch = tensors_a_launch;
   StagingTries tries(bundle_.max_staging_bytes);
+  int64_t messages = INT64_MAX;  // so many at least since `doublings` tries
+  int doublings = 0;
   // Thousands of buckets, each with all pairs of ranks, would be counted before it is given up.
   int64_t least = 0;
   for (size_t k = 0; k < kinds_.size(); ++k)
@@ -352,19 +305,22 @@ Result<BundleSchedules::Tried> BundleSchedules::first_that_fits(const std::vecto
   for (;;) {
     const int64_t rounds = launches_of_collectives(kinds_, chosen, limits);
     if (rounds > most_launches) return too_many_launches(rounds).error();
-    if (least > bundle_.max_messages) return too_many_messages(least).error();
+    if (least > bundle_.max_messages) return needs_messages(bundle_, least);
     BundleFigures figures = count(chosen, limits);
-    if (fits(figures)) return Tried{limits, std::move(figures)};
+    if (fits(figures)) return figures;
     if (once) return does_not_fit(figures).error();
     // Kinds that meet in every bucket add up their messages; buckets of their own do not.
-    if (!limits.apart && !fits_messages(figures)) {
+    if (!limits.packs_messages() && !fits_messages(figures)) {
       limits = {};
       limits.tensors_a_launch = tensors_a_launch;
-      limits.apart = true;
+      limits.messages_a_round = bundle_.max_messages;
       continue;
     }
     tries.add(limits.buckets, figures.totals.staging_bytes);
-    const bool has_most = limits.buckets >= most_buckets && limits.tensors_a_round == 1;
+    doublings = figures.most_messages() < messages || fits_messages(figures) ? 0 : doublings + 1;
+    messages = std::min(messages, figures.most_messages());
+    const bool has_most = (limits.buckets >= most_buckets && limits.tensors_a_round == 1) ||
+                          doublings >= most_doublings;
     const bool hopeless = is_hopeless(chosen, limits, figures);
     const bool is_stuck = has_most || hopeless || tries.hopeless() >= most_hopeless_tries;
     const int64_t between = fits_staging(figures) ? 0 : most_shared(chosen, limits);
@@ -441,15 +397,11 @@ bool BundleSchedules::fits_staging(const BundleFigures& figures) const {
 }
 
 bool BundleSchedules::fits_messages(const BundleFigures& figures) const {
-  return std::all_of(figures.rounds.begin(), figures.rounds.end(), [&](const BundleRound& round) {
-    return round.messages <= bundle_.max_messages;
-  });
+  return figures.most_messages() <= bundle_.max_messages;
 }
 
 Status BundleSchedules::does_not_fit(const BundleFigures& figures) const {
-  for (const BundleRound& round : figures.rounds) {
-    if (round.messages > bundle_.max_messages) return too_many_messages(round.messages);
-  }
+  if (!fits_messages(figures)) return needs_messages(bundle_, figures.most_messages());
   return needs_staging(bundle_, figures.totals.staging_bytes);
 }
 
@@ -461,12 +413,6 @@ bool BundleSchedules::take_least(int64_t staging) {
   if (found_ || !least_ || *least_staging() > staging) return false;
   keep(least_chosen_, *least_);
   return true;
-}
-
-Status BundleSchedules::too_many_messages(int64_t messages) const {
-  return no_plan("bundle '" + bundle_.id + "' has " + with_commas(messages) +
-                 " messages of one rank in a round, max_messages allows " +
-                 with_commas(bundle_.max_messages) + "; raise it");
 }
 
 Status BundleSchedules::too_many_launches(int64_t rounds) const {

@@ -17,6 +17,9 @@ namespace meshplan {
 // What a bundle says whose rounds all need more staging than it allows; some need so many bytes.
 [[nodiscard]] Error needs_staging(const BundleRequest& bundle, int64_t bytes);
 
+// Or more messages; some have so many.
+[[nodiscard]] Error needs_messages(const BundleRequest& bundle, int64_t messages);
+
 // Tries one choice of ways after the other and keeps the best schedule.
 class BundleSchedules {
  public:
@@ -29,6 +32,10 @@ class BundleSchedules {
   // Fails where no number of buckets fits the limits. A choice that was considered before is not
   // counted again, nor does it fail again.
   Status consider(const WayQuestion& question, const std::vector<size_t>& chosen);
+
+  // Of what was considered and has several kinds in a bucket as far as messages allow: each kind in
+  // buckets of its own, which may be fewer, as they share no staging.
+  void consider_apart();
 
   [[nodiscard]] bool found() const { return found_; }
   // Once something was found, it is to be taken then.
@@ -45,10 +52,7 @@ class BundleSchedules {
   [[nodiscard]] const std::vector<size_t>& chosen() const { return best_chosen_; }
 
  private:
-  struct Tried {
-    RoundLimits limits;
-    BundleFigures figures;
-  };
+  Status consider_within(const std::vector<size_t>& chosen, RoundLimits& fitting);
   void consider_beside(const std::vector<size_t>& chosen, RoundLimits limits);
   void consider_ahead(const std::vector<size_t>& chosen, RoundLimits limits);
   void consider_fewer_behind(const std::vector<size_t>& chosen, RoundLimits limits);
@@ -58,8 +62,9 @@ class BundleSchedules {
   void move_shares(const std::vector<size_t>& chosen, RoundLimits limits,
                    std::vector<int64_t> shares, int64_t last_ps);
   [[nodiscard]] int64_t more_buckets(int64_t buckets, int64_t staging) const;
-  // `once`: in one bucket, or not at all.
-  Result<Tried> first_that_fits(const std::vector<size_t>& chosen, bool once);
+  // `once`: in one bucket, or not at all. `limits`: to begin with, and those that it is by.
+  Result<BundleFigures> first_that_fits(const std::vector<size_t>& chosen, bool once,
+                                        RoundLimits& limits);
   BundleFigures count(const std::vector<size_t>& chosen, const RoundLimits& limits);
   [[nodiscard]] bool is_hopeless(const std::vector<size_t>& chosen, const RoundLimits& limits,
                                  const BundleFigures& figures) const;
@@ -70,7 +75,6 @@ class BundleSchedules {
   [[nodiscard]] bool fits_staging(const BundleFigures& figures) const;
   [[nodiscard]] bool fits_messages(const BundleFigures& figures) const;
   [[nodiscard]] Status too_many_launches(int64_t rounds) const;
-  [[nodiscard]] Status too_many_messages(int64_t messages) const;
   [[nodiscard]] Status does_not_fit(const BundleFigures& figures) const;
   void keep(const std::vector<size_t>& chosen, const BundleFigures& figures);
 
@@ -79,7 +83,8 @@ class BundleSchedules {
   FigureCounter& counter_;
   int64_t close_ps_;
   std::set<std::vector<size_t>> considered_;
-  std::optional<BundleFigures> least_;  // of staging
+  std::vector<std::vector<size_t>> packed_;  // of these, by messages
+  std::optional<BundleFigures> least_;       // of staging
   std::vector<size_t> least_chosen_;
   bool found_ = false;
   BundleFigures best_;

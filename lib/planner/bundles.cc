@@ -121,6 +121,30 @@ class BundlePlanner {
   }
   [[nodiscard]] bool is_close(int64_t ps) const { return ps <= close_ps(); }
 
+  // Whether rounds may have the messages of one of its tensors: collectives go whole, and so do
+  // exchanges before them.
+  bool may_fit(size_t kind, size_t way) {
+    return kinds_[kind].ways[way].only_exchanges() ||
+           times_.whole_messages(kind, way) <= bundle_.max_messages;
+  }
+
+  // Kind by kind the way of which a rank has fewest messages, if it goes whole.
+  std::vector<size_t> fewest_messages() {
+    std::vector<size_t> fewest(kinds_.size(), 0);
+    for (size_t k = 0; k < kinds_.size(); ++k) {
+      for (size_t way = 1; way < kinds_[k].ways.size(); ++way) {
+        if (times_.whole_messages(k, way) < times_.whole_messages(k, fewest[k])) fewest[k] = way;
+      }
+    }
+    return fewest;
+  }
+  int64_t most_messages(const std::vector<size_t>& chosen) {
+    int64_t most = 0;
+    for (size_t k = 0; k < kinds_.size(); ++k)
+      most = std::max(most, times_.whole_messages(k, chosen[k]));
+    return most;
+  }
+
   // Whether the way may be taken and overlaps with those of others, or the kind has none that does.
   [[nodiscard]] bool overlaps(const Kind& kind, size_t way) const {
     if (!may_be_own_in_two_phases_ && kind.own_in_two_phases && way + 1 == kind.ways.size())
@@ -174,7 +198,7 @@ class BundlePlanner {
     times_.settle(best, messages, Launches::behind, [&](size_t k, const auto& about_ps) {
       size_t least = best[k];
       for (size_t way = 0; way < kinds_[k].ways.size() && !is_close(best_ps); ++way) {
-        if (!overlaps(kinds_[k], way)) continue;
+        if (!overlaps(kinds_[k], way) || !may_fit(k, way)) continue;
         const int64_t ps = about_ps(way);
         if (ps >= best_ps) continue;
         best_ps = ps;
@@ -190,7 +214,7 @@ class BundlePlanner {
       if (best[k] > 1) return best[k];
       for (const size_t way : {kinds_[k].ways.size() - 1, size_t{0}}) {
         const PlannedRedistribution& planned = kinds_[k].ways[way].planned;
-        if (!overlaps(kinds_[k], way) || !is_in_one_phase(planned)) continue;
+        if (!overlaps(kinds_[k], way) || !is_in_one_phase(planned) || !may_fit(k, way)) continue;
         if (about_ps(way) <= best_ps) return way;
       }
       return best[k];
@@ -237,12 +261,17 @@ class BundlePlanner {
   std::vector<size_t> gathering(const std::vector<size_t>& others, Launches launches) {
     std::vector<size_t> best = others;
     for (size_t k = 0; k < kinds_.size(); ++k) {
-      if (kinds_[k].gathering < kinds_[k].rails) best[k] = kinds_[k].gathering;
+      for (size_t way = kinds_[k].gathering; way < kinds_[k].rails; ++way) {
+        if (!may_fit(k, way)) continue;
+        best[k] = way;
+        break;
+      }
     }
     int64_t best_ps = times_.about_ps(best, Messages::shared, launches);
     times_.settle(best, Messages::shared, launches, [&](size_t k, const auto& about_ps) {
       size_t least = best[k];
       for (size_t way = kinds_[k].gathering; way < kinds_[k].rails; ++way) {
+        if (!may_fit(k, way)) continue;
         const int64_t ps = about_ps(way);
         if (ps >= best_ps) continue;
         best_ps = ps;
@@ -266,11 +295,12 @@ class BundlePlanner {
   }
 
   // Kinds that can by rails, the others as in `others`.
-  [[nodiscard]] std::vector<size_t> by_rails(const std::vector<size_t>& others) const {
+  [[nodiscard]] std::vector<size_t> by_rails(const std::vector<size_t>& others) {
     std::vector<size_t> best = others;
     for (size_t k = 0; k < kinds_.size(); ++k) {
       const Kind& kind = kinds_[k];
-      if (kind.rails < kind.gathers_end && shares_in_one_round(kind.ways[kind.rails].planned))
+      if (kind.rails < kind.gathers_end && may_fit(k, kind.rails) &&
+          shares_in_one_round(kind.ways[kind.rails].planned))
         best[k] = kind.rails;
     }
     return best;
@@ -313,8 +343,17 @@ class BundlePlanner {
     if (schedules.wants_more()) consider_one_phase(schedules, {least, least_of_kinds});
     if (schedules.found() && schedules.is_far() && kinds_.size() * counter_.ranks() <= most_sides)
       consider_families(schedules, least, choices);
-    if (schedules.found()) improve(schedules);
-    return schedules.found() ? Status(Done{}) : last;
+    if (!schedules.found()) consider(schedules, fewest_messages());
+    const bool found = schedules.found();
+    if (found) improve(schedules);
+    schedules.consider_apart();
+    if (found) return Done{};
+    if (schedules.found()) {
+      improve(schedules);
+      return Done{};
+    }
+    const int64_t enough = most_messages(fewest_messages());
+    return enough > bundle_.max_messages ? needs_messages(bundle_, enough) : last;
   }
 
   // Until one is close; where enough was looked at, what is soon listed, until one takes no more

@@ -1,6 +1,7 @@
 #include "transfer/exchange_transfers.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/in_order_of.h"
 #include "transfer/far_share.h"
@@ -39,7 +40,10 @@ struct Question {
 
   Question(std::span<const RankBox> from, std::span<const RankBox> to)
       : sources(in_rank_order(from)), targets(in_rank_order(to)) {
-    ranks = *make_exchange_ranks(sources.boxes, targets.boxes);
+    // They are numbered in 32 bits; so many take 50 GB.
+    auto made = make_exchange_ranks(sources.boxes, targets.boxes, INT32_MAX);
+    if (!made) throw std::bad_alloc();
+    ranks = *std::move(made);
   }
   [[nodiscard]] int32_t source_of(int32_t rank) const {
     return sources.listed[static_cast<size_t>(ranks.source[static_cast<size_t>(rank)])];

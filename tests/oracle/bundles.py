@@ -67,8 +67,15 @@ def check_refusal(meshplan, spec, answer, seen):
         return
     named = [b for b in spec["bundles"] if f"bundle '{b['id']}'" in answer.err]
     of_staging = re.search(r"no rounds within max_staging_bytes (\d+) of those that were tried: some take (\d+) bytes", answer.err)
-    if not named or not (of_staging or "max_messages allows" in answer.err):
+    of_messages = re.search(r"no rounds within max_messages ([\d,]+) of those that were tried: some have ([\d,]+) messages", answer.err)
+    if not named or not (of_staging or of_messages):
         raise Complaint("refused", f"exit 3 says {answer.err[:300]}")
+    if of_messages and len(spec["bundles"]) == 1:
+        allowed, enough = (int(number.replace(",", "")) for number in of_messages.groups())
+        wider = {**spec, "bundles": [{**spec["bundles"][0], "max_messages": enough}]}
+        again = ask.plan_of(meshplan, wider)
+        if enough <= allowed or (again.code != 0 and "max_staging_bytes" not in again.err):
+            raise Complaint("refused", f"{of_messages[0]}, and with these exit {again.code}: {again.err[:300]}")
     if of_staging and len(spec["bundles"]) == 1:
         wider = {**spec, "bundles": [{**spec["bundles"][0], "max_staging_bytes": int(of_staging[2])}]}
         again = ask.plan_of(meshplan, wider)

@@ -35,6 +35,7 @@ class ManyKinds {
 
   [[nodiscard]] const std::vector<Kind>& kinds() const { return kinds_; }
   [[nodiscard]] ChoiceTimes& times() { return *times_; }
+  void list(Way& way) { list_way({&plan_, &ranks_, &levels_}, way); }
 
  private:
   void add_kind(size_t k, const Request& request) {
@@ -104,6 +105,27 @@ TEST_CASE("settling n kinds adds up n log n of them, and one more for each way a
   });
   CHECK(ways > 64);
   CHECK(all.times().added() - before == 64 * 6 + static_cast<int64_t>(ways));
+}
+
+TEST_CASE("the messages of a way that goes whole are known before it is listed") {
+  ManyKinds all(11, 0);
+  size_t many = 0;
+  for (size_t k = 0; k < all.kinds().size(); ++k) {
+    for (size_t w = 0; w < all.kinds()[k].ways.size(); ++w) {
+      Way way = all.kinds()[k].ways[w];
+      all.list(way);
+      int64_t most = 0;
+      bool moves = true;  // in every exchange
+      for (const WayStep& step : way.steps) {
+        most = std::max(most, step.messages);
+        moves = moves && (step.op != Op::exchange || step.messages > 0);
+      }
+      const int64_t known = all.times().whole_messages(k, w);
+      CHECK(known == (moves ? most : INT64_MAX));
+      if (moves && most > 2) ++many;
+    }
+  }
+  CHECK(many > 0);
 }
 
 TEST_CASE("a member that its bundle moves otherwise than planned alone is not compared with PyTorch's plan, nor with one of more memory") {

@@ -220,7 +220,8 @@ TEST_CASE("messages beyond the limit need whole pieces or smaller meshes, and sa
   const std::vector<Request> all_to_all{request_of(table, "w", {36, 6}, "S(0)", "S(1)", 2)};
   const PlanOutcome outcome = plan_requests(table, uniform_topology(), all_to_all, {}, "", {bundle});
   REQUIRE(outcome.failures.size() == 1);
-  CHECK(outcome.failures[0].error.message == "bundle 'all' has 6 messages of one rank in a round, max_messages allows 1; raise it");
+  CHECK(outcome.failures[0].error.message ==
+        "bundle 'all' has no rounds within max_messages 1 of those that were tried: some have 6 messages of one rank; raise it to that");
 }
 
 TEST_CASE("ranks of a host that want nothing fetch for those that do, but in no bundle") {
