@@ -25,6 +25,18 @@ ShiftPrice priced_in_stages(const Topology& topology, ExchangeTraffic traffic, i
   return price;
 }
 
+// A phase whose chunks pay every peer once in all, and each of them no more than the latency.
+PhaseTime with_peers_once(const Topology& topology, const Traffic& traffic) {
+  Traffic twice = traffic;
+  for (int64_t& peers : twice.peers) peers = saturating_mul(peers, 2);
+  PhaseTime time = phase_time(topology, traffic, Peers::number);
+  const int64_t peers_ps =
+      saturating_add(phase_time(topology, twice, Peers::number).latency_ps, -time.latency_ps);
+  time.latency_ps = saturating_add(time.latency_ps, -peers_ps);
+  time.transfer_ps = saturating_add(time.transfer_ps, peers_ps);
+  return time;
+}
+
 }  // namespace
 
 ShiftPrice best_in_shifts(const Topology& topology, const ExchangeTraffic& whole,
@@ -55,13 +67,21 @@ std::optional<ShiftPrice> price_in_shifts(const Topology& topology, const Exchan
 }
 
 int64_t least_in_shifts_ps(const Topology& topology, const ExchangeTraffic& whole) {
+  const auto& peers = whole.phase[0].peers;
+  const int64_t stages =
+      ceil_div(*std::max_element(peers.begin(), peers.end()), most_at_once_tried);
+  if (stages > most_chunks) return INT64_MAX;
   const auto with_one_peer = [&](Traffic traffic) {
-    for (int64_t& peers : traffic.peers) peers = std::min<int64_t>(peers, 1);
+    for (int64_t& here : traffic.peers) here = std::min<int64_t>(here, 1);
     return phase_time(topology, traffic, Peers::number);
   };
-  const PhaseTime fetch = with_one_peer(whole.phase[0]);
   const PhaseTime share = with_one_peer(whole.phase[1]);
-  return pipelined_ps(fetch, share, best_chunks(fetch, share));
+  // What a number of chunks takes is convex in it.
+  const auto in_chunks = [&](const PhaseTime& fetch) {
+    return pipelined_ps(fetch, share, std::max(stages, best_chunks(fetch, share)));
+  };
+  const PhaseTime fetch = with_one_peer(whole.phase[0]);
+  return std::max(in_chunks(fetch), in_chunks(with_peers_once(topology, whole.phase[0])));
 }
 
 }  // namespace meshplan

@@ -32,7 +32,9 @@ struct ShiftPrice {
                                                         const ExchangeTraffic& whole,
                                                         const ShiftTraffic& shifts, int64_t at_once,
                                                         int64_t chunks);
-// What shifts take at least, from any number at once: every chunk has one peer over each level.
+// What shifts take at least, from any number at once that is tried: where a rank has p peers, a
+// quarter of p are stages at least, each of a chunk or more; every chunk has one of the peers, and
+// all chunks together have all. INT64_MAX: there are never so many chunks.
 [[nodiscard]] int64_t least_in_shifts_ps(const Topology& topology, const ExchangeTraffic& whole);
 
 }  // namespace meshplan

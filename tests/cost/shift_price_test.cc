@@ -72,7 +72,9 @@ TEST_CASE("of shifts those are found that take least, and take at least what is 
     ExchangeQuestion may = q;
     may.in_shifts_too = true;
     const ExchangeCost found = price_exchange(may);
-    CHECK(least_in_shifts_ps(topology, all.traffic) <= found.predicted_ps);
+    const int64_t floor_ps = least_in_shifts_ps(topology, all.traffic);
+    CHECK(std::min(floor_ps, all.predicted_ps) <= found.predicted_ps);
+    if (found.at_once > 0) CHECK(floor_ps <= found.predicted_ps);
     CHECK(found.predicted_ps <= all.predicted_ps);
     CHECK(found.wire_bytes == all.wire_bytes);
     int64_t least_ps = all.predicted_ps;
@@ -84,6 +86,7 @@ TEST_CASE("of shifts those are found that take least, and take at least what is 
         if (!cost.exact) continue;  // no multiple of the stages
         CHECK(cost.at_once == at_once);
         CHECK(cost.chunks == chunks);
+        CHECK(floor_ps <= cost.predicted_ps);
         least_ps = std::min(least_ps, cost.predicted_ps);
       }
     }
