@@ -320,6 +320,18 @@ void FigureCounter::count_waves(const std::vector<Kind>& kinds, const std::vecto
   }
 }
 
+int64_t FigureCounter::work_of(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
+                               const std::vector<KindRound>& rounds) const {
+  int64_t work = 0;
+  for (const KindRound& round : rounds) {
+    work = saturating_add(work, static_cast<int64_t>(counter_.ranks()));
+    for (const KindPart& part : round.parts)
+      work = saturating_add(
+          work, std::ssize(kinds[part.kind].ways[chosen[part.kind]].steps[part.step].cuts));
+  }
+  return work;
+}
+
 BundleFigures FigureCounter::count(const std::vector<Kind>& kinds,
                                    const std::vector<size_t>& chosen,
                                    const std::vector<KindRound>& rounds) {

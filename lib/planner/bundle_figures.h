@@ -23,11 +23,15 @@ class FigureCounter {
   FigureCounter(const Plan& plan, const RankTable& ranks,
                 const std::vector<std::unique_ptr<LevelMap>>& levels);
 
+  // What count() looks at: pairs of ranks of parts of rounds, and ranks in rounds. Law: looked_at()
+  // rises by as much (tests/planner/bundle_choice_test.cc).
+  [[nodiscard]] int64_t work_of(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
+                                const std::vector<KindRound>& rounds) const;
   [[nodiscard]] BundleFigures count(const std::vector<Kind>& kinds,
                                     const std::vector<size_t>& chosen,
                                     const std::vector<KindRound>& rounds);
   [[nodiscard]] size_t ranks() const { return counter_.ranks(); }
-  // Pairs of ranks of parts of rounds, and ranks in rounds, so far.
+  // So far, and by weighing ways.
   [[nodiscard]] int64_t looked_at() const { return looked_at_; }
   [[nodiscard]] RoundLoad no_load() const { return {counter_.ranks(), counter_.levels()}; }
   // What so many tensors exchange; nullopt where an exchange of the way moves nothing.

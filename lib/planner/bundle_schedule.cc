@@ -15,6 +15,9 @@ constexpr int64_t most_buckets = 4096;
 // Pairs of ranks that are looked at, and ranks in waves: seconds. Beyond it no other choice of ways
 // is tried.
 constexpr int64_t most_looked_at = 100'000'000;
+// The same of one schedule: it takes a second or two, and its proof several times as long
+// (most_bundle_work in verify/bundle.cc).
+constexpr int64_t most_counted = int64_t{1} << 28;
 // Rounds of exchanges ahead of collectives.
 constexpr int64_t most_ahead = 8;
 // Rounds of collectives: a plan of more could not be read.
@@ -82,6 +85,14 @@ class StagingTries {
   int64_t in_messages_ = 0;  // B / buckets_
   int hopeless_ = 0;
 };
+
+// Stands for figures that are not counted, as that takes too long: nothing has more.
+BundleFigures uncounted() {
+  BundleFigures figures;
+  figures.totals.predicted_ps = figures.totals.staging_bytes = INT64_MAX;
+  return figures;
+}
+bool is_counted(const BundleFigures& figures) { return figures.totals.predicted_ps < INT64_MAX; }
 
 }  // namespace
 
@@ -230,7 +241,7 @@ void BundleSchedules::consider_ahead(const std::vector<size_t>& chosen, RoundLim
 // Uneven shares. What they gain is a part of one bucket's time, so few are enough.
 void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, RoundLimits limits,
                                              const BundleFigures& even) {
-  if (limits.packs_messages() || !is_far()) return;
+  if (limits.packs_messages() || !is_far() || !is_counted(even)) return;
   for (const ShareRatio& ratio : share_ratios(even.rounds)) {
     std::vector<int64_t> best;
     int64_t last_ps = INT64_MAX;
@@ -307,6 +318,7 @@ Result<BundleFigures> BundleSchedules::first_that_fits(const std::vector<size_t>
     if (rounds > most_launches) return too_many_launches(rounds).error();
     if (least > bundle_.max_messages) return needs_messages(bundle_, least);
     BundleFigures figures = count(chosen, limits);
+    if (!is_counted(figures)) return too_long_to_count();
     if (fits(figures)) return figures;
     if (once) return does_not_fit(figures).error();
     // Kinds that meet in every bucket add up their messages; buckets of their own do not.
@@ -357,7 +369,9 @@ bool BundleSchedules::is_hopeless(const std::vector<size_t>& chosen, const Round
 }
 
 BundleFigures BundleSchedules::count(const std::vector<size_t>& chosen, const RoundLimits& limits) {
-  BundleFigures figures = counter_.count(kinds_, chosen, make_rounds(kinds_, chosen, limits));
+  const std::vector<KindRound> rounds = make_rounds(kinds_, chosen, limits);
+  if (counter_.work_of(kinds_, chosen, rounds) > most_counted) return uncounted();
+  BundleFigures figures = counter_.count(kinds_, chosen, rounds);
   const auto least = least_staging();
   if (!found_ && fits_messages(figures) && (!least || figures.totals.staging_bytes < *least)) {
     least_ = figures;
@@ -413,6 +427,12 @@ bool BundleSchedules::take_least(int64_t staging) {
   if (found_ || !least_ || *least_staging() > staging) return false;
   keep(least_chosen_, *least_);
   return true;
+}
+
+Error BundleSchedules::too_long_to_count() const {
+  return no_plan("bundle '" + bundle_.id + "' has rounds of more ranks, and parts between ranks, " +
+                 "than are looked at one by one, " + with_commas(most_counted) +
+                 " in all: make several bundles of it");
 }
 
 Status BundleSchedules::too_many_launches(int64_t rounds) const {

@@ -74,6 +74,7 @@ class BundleSchedules {
   [[nodiscard]] bool fits(const BundleFigures& figures) const;
   [[nodiscard]] bool fits_staging(const BundleFigures& figures) const;
   [[nodiscard]] bool fits_messages(const BundleFigures& figures) const;
+  [[nodiscard]] Error too_long_to_count() const;
   [[nodiscard]] Status too_many_launches(int64_t rounds) const;
   [[nodiscard]] Status does_not_fit(const BundleFigures& figures) const;
   void keep(const std::vector<size_t>& chosen, const BundleFigures& figures);

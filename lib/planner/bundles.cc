@@ -41,6 +41,8 @@ constexpr int64_t most_listed = 10'000'000;
 constexpr int64_t few_listed = 1'000'000;
 // Where nothing else runs, choices of more are listed until they have so many.
 constexpr int64_t most_long_listed = 50'000'000;
+// A choice is far slower than another that takes no more than one part in so many of its time.
+constexpr int64_t far_slower = 2;
 // Steps of a way that are many to list.
 constexpr size_t many_steps = 3;
 
@@ -339,6 +341,7 @@ class BundlePlanner {
     for (const std::vector<size_t>& other : {least, least_of_kinds, at_once, by_exchanges(own), own,
                                              by_exchanges(one_phase), one_phase})
       add(other);
+    put_far_slower_last(choices);
     Status last = consider_each(schedules, choices);
     if (schedules.wants_more()) consider_one_phase(schedules, {least, least_of_kinds});
     if (schedules.found() && schedules.is_far() && kinds_.size() * counter_.ranks() <= most_sides)
@@ -354,6 +357,16 @@ class BundlePlanner {
     }
     const int64_t enough = most_messages(fewest_messages());
     return enough > bundle_.max_messages ? needs_messages(bundle_, enough) : last;
+  }
+
+  // Choices that take far longer than others, as if all overlapped, come behind those.
+  void put_far_slower_last(std::vector<std::vector<size_t>>& choices) {
+    int64_t least_ps = INT64_MAX;
+    for (const auto& chosen : choices) least_ps = std::min(least_ps, times_.about_ps(chosen));
+    const int64_t far_slower_ps = saturating_mul(far_slower, least_ps);
+    std::stable_partition(choices.begin(), choices.end(), [&](const auto& chosen) {
+      return times_.about_ps(chosen) <= far_slower_ps;
+    });
   }
 
   // Until one is close; where enough was looked at, what is soon listed, until one takes no more

@@ -36,6 +36,12 @@ class ManyKinds {
   [[nodiscard]] const std::vector<Kind>& kinds() const { return kinds_; }
   [[nodiscard]] ChoiceTimes& times() { return *times_; }
   void list(Way& way) { list_way({&plan_, &ranks_, &levels_}, way); }
+  void list_all() {
+    for (Kind& kind : kinds_) {
+      for (Way& way : kind.ways) list(way);
+    }
+  }
+  [[nodiscard]] FigureCounter& counter() { return *counter_; }
 
  private:
   void add_kind(size_t k, const Request& request) {
@@ -126,6 +132,24 @@ TEST_CASE("the messages of a way that goes whole are known before it is listed")
     }
   }
   CHECK(many > 0);
+}
+
+TEST_CASE("what counting rounds looks at is known before") {
+  ManyKinds all(7, 0);
+  all.list_all();
+  std::vector<size_t> chosen(all.kinds().size(), 0);
+  for (const size_t way : {size_t{0}, size_t{1}, size_t{3}}) {
+    for (size_t k = 0; k < chosen.size(); ++k) chosen[k] = (way + k) % all.kinds()[k].ways.size();
+    for (const int64_t buckets : {1, 2, 7}) {
+      RoundLimits limits;
+      limits.buckets = buckets;
+      const std::vector<KindRound> rounds = make_rounds(all.kinds(), chosen, limits);
+      const int64_t before = all.counter().looked_at();
+      const BundleFigures figures = all.counter().count(all.kinds(), chosen, rounds);
+      CHECK(figures.rounds.size() == rounds.size());
+      CHECK(all.counter().looked_at() - before == all.counter().work_of(all.kinds(), chosen, rounds));
+    }
+  }
 }
 
 TEST_CASE("a member that its bundle moves otherwise than planned alone is not compared with PyTorch's plan, nor with one of more memory") {
