@@ -44,8 +44,8 @@ class ChoiceTimes {
   [[nodiscard]] int64_t least_ps(const std::vector<size_t>& chosen);
 
   // Messages of a rank in a step of the way, the most over ranks and steps, where one tensor goes
-  // whole; INT64_MAX where an exchange moves nothing. Law: those of its steps, once it is listed
-  // (tests/planner/bundle_choice_test.cc).
+  // whole; INT64_MAX where an exchange moves nothing, and another step does. Law: those of its
+  // exchanges, once it is listed (tests/planner/bundle_choice_test.cc).
   [[nodiscard]] int64_t whole_messages(size_t kind, size_t way);
   // Pairs of ranks of all steps that are not listed yet (bundle_kind.h).
   [[nodiscard]] int64_t unlisted_pairs(const std::vector<size_t>& chosen);

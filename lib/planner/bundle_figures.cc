@@ -120,19 +120,22 @@ std::optional<FigureCounter::WayLoads> FigureCounter::loads_of(const Way& way, i
   const WayQuestion asked{&plan_, &ranks_, &levels_};
   const std::vector<HeldBoxes> held = held_boxes_of(plan_, way.planned, ranks_);
   WayLoads loads;
+  const std::vector<Step>& steps = way.planned.steps;
+  const bool lone = std::count_if(steps.begin(), steps.end(),
+                                  [](const Step& step) { return !is_in_no_round(step); }) == 1;
   for (size_t i = 0; i < way.planned.steps.size(); ++i) {
     const Step& step = way.planned.steps[i];
     if (step.op != Op::exchange) continue;
     const TransferQuestion question = transfer_question(asked, way.planned, i, held);
     const int64_t width = wire_element_bytes(way.planned, i);
-    // Whether something was added.
+    // Whether it may be so: something was added, or all are there already.
     const auto keep = [&](int64_t pairs, int64_t looked_at) {
       const RoundLoad load = counter_.take();
       loads.messages = std::max(loads.messages, load.messages());
       loads.of_exchanges.emplace_back(load);
       loads.pairs = saturating_add(loads.pairs, pairs);
       looked_at_ += looked_at;
-      return pairs > 0;
+      return pairs > 0 || lone;
     };
     if (step.phases == 1) {
       int64_t pairs = 0;

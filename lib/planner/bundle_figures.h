@@ -34,7 +34,8 @@ class FigureCounter {
   // So far, and by weighing ways.
   [[nodiscard]] int64_t looked_at() const { return looked_at_; }
   [[nodiscard]] RoundLoad no_load() const { return {counter_.ranks(), counter_.levels()}; }
-  // What so many tensors exchange; nullopt where an exchange of the way moves nothing.
+  // What so many tensors exchange; nullopt where an exchange of the way moves nothing, and another
+  // step does.
   struct WayLoads {
     std::vector<KeptLoad> of_exchanges;
     int64_t pairs = 0;     // of ranks that exchange something, over all exchanges

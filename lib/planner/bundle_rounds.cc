@@ -246,7 +246,7 @@ std::vector<KindRound> make_rounds(const std::vector<Kind>& kinds,
   for (const Section& section : sections) {
     // Tensors by themselves are in buckets as large as the others.
     int64_t buckets = limits.buckets;
-    if (section.alone || (!limits.packs_messages() && sections.size() > 1))
+    if (section.alone || (!limits.by_messages() && sections.size() > 1))
       buckets = std::max(section.alone ? least_alone : 1, floor_div(section.bytes, bucket_bytes));
     const size_t first = rounds.size();
     auto ends = ends_of_shares(buckets, buckets == limits.buckets ? limits.shares : even);

@@ -68,9 +68,9 @@ struct RoundLimits {
   int64_t buckets_ahead = 1;
   bool beside = false;  // whether kinds with collectives go through the same buckets
   // Of a rank: kinds share buckets, or an exchange before collectives, as long as they have no more
-  // if they go whole, each with messages of its own. A kind that has more is alone.
+  // if they go whole, each with messages of its own. A kind that has more is alone; 0: each is.
   int64_t messages_a_round = INT64_MAX;
-  [[nodiscard]] bool packs_messages() const { return messages_a_round < INT64_MAX; }
+  [[nodiscard]] bool by_messages() const { return messages_a_round < INT64_MAX; }
   int64_t most_between = INT64_MAX;  // bytes between steps of a tensor that shares its buckets
 };
 

@@ -24,8 +24,8 @@ constexpr int64_t most_ahead = 8;
 constexpr int64_t most_launches = 100'000;
 // A schedule whose last two tries so many times say that no number of buckets fits is given up.
 constexpr int most_hopeless_tries = 2;
-// And one that has too many messages, and no fewer in twice as many buckets, so many times.
-constexpr int most_doublings = 4;
+// And one that has too many messages, and no fewer in the last tries.
+constexpr int most_tries_of_messages = 4;
 // A kind of less than this part of all bytes is the same in all buckets, nearly.
 constexpr int64_t small_part = 256;
 // More buckets are worth having where they save one part in so many of the time.
@@ -38,6 +38,7 @@ constexpr int64_t most_uneven = 8;
 constexpr int64_t most_moved = 8;
 // ... and so many moves tried.
 constexpr int most_moves = 1000;
+
 // The next number of buckets, not below `buckets`, into which the kind's tensors go evenly: where
 // some buckets have one tensor more than others, waves wait for the largest.
 int64_t evenly(int64_t buckets, int64_t tensors) {
@@ -114,13 +115,23 @@ Status BundleSchedules::consider(const WayQuestion& question, const std::vector<
   for (size_t k = 0; k < kinds_.size(); ++k) list_way(question, kinds_[k].ways[chosen[k]]);
   RoundLimits limits;
   Status considered = consider_within(chosen, limits);
-  if (limits.packs_messages()) packed_.push_back(chosen);
+  if (limits.by_messages()) packed_.push_back(chosen);
+  if (!considered) failed_.push_back(chosen);
   return considered;
 }
 
 void BundleSchedules::consider_apart() {
-  for (const std::vector<size_t>& chosen : packed_) {
+  std::set<std::vector<size_t>> choices(packed_.begin(), packed_.end());
+  if (found_) {
+    choices.insert(best_chosen_);
+  } else {
+    choices.insert(failed_.begin(), failed_.end());
+  }
+  for (const std::vector<size_t>& chosen : choices) {
     if (!wants_more()) return;
+    bool listed = true;  // and still so: long lists are forgotten
+    for (size_t k = 0; k < kinds_.size(); ++k) listed = listed && kinds_[k].ways[chosen[k]].listed;
+    if (!listed) continue;
     RoundLimits limits;
     limits.messages_a_round = 0;
     (void)consider_within(chosen, limits);
@@ -173,7 +184,7 @@ Status BundleSchedules::consider_within(const std::vector<size_t>& chosen, Round
 // Collectives of a bucket beside the exchanges of the next: in more buckets while that gains, or
 // what does not fit could still be the best.
 void BundleSchedules::consider_beside(const std::vector<size_t>& chosen, RoundLimits limits) {
-  if (limits.packs_messages() || most_behind(kinds_, chosen) == 0) return;
+  if (limits.by_messages() || most_behind(kinds_, chosen) == 0) return;
   limits.beside = true;
   limits.buckets_behind = limits.tensors_a_round = INT64_MAX;
   int64_t last_ps = INT64_MAX;
@@ -241,7 +252,7 @@ void BundleSchedules::consider_ahead(const std::vector<size_t>& chosen, RoundLim
 // Uneven shares. What they gain is a part of one bucket's time, so few are enough.
 void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, RoundLimits limits,
                                              const BundleFigures& even) {
-  if (limits.packs_messages() || !is_far() || !is_counted(even)) return;
+  if (limits.by_messages() || !is_far() || !is_counted(even)) return;
   for (const ShareRatio& ratio : share_ratios(even.rounds)) {
     std::vector<int64_t> best;
     int64_t last_ps = INT64_MAX;
@@ -307,8 +318,8 @@ Result<BundleFigures> BundleSchedules::first_that_fits(const std::vector<size_t>
   const int64_t tensors_a_launch = std::max<int64_t>(1, floor_div(bundle_.max_messages, 2));
   limits.tensors_a_launch = tensors_a_launch;
   StagingTries tries(bundle_.max_staging_bytes);
-  int64_t messages = INT64_MAX;  // so many at least since `doublings` tries
-  int doublings = 0;
+  int64_t fewest = INT64_MAX;  // messages of all tries
+  int no_fewer = 0;            // of the last tries, those with too many and no fewer than that
   // Thousands of buckets, each with all pairs of ranks, would be counted before it is given up.
   int64_t least = 0;
   for (size_t k = 0; k < kinds_.size(); ++k)
@@ -322,24 +333,25 @@ Result<BundleFigures> BundleSchedules::first_that_fits(const std::vector<size_t>
     if (fits(figures)) return figures;
     if (once) return does_not_fit(figures).error();
     // Kinds that meet in every bucket add up their messages; buckets of their own do not.
-    if (!limits.packs_messages() && !fits_messages(figures)) {
+    if (!limits.by_messages() && !fits_messages(figures)) {
       limits = {};
       limits.tensors_a_launch = tensors_a_launch;
       limits.messages_a_round = bundle_.max_messages;
       continue;
     }
     tries.add(limits.buckets, figures.totals.staging_bytes);
-    doublings = figures.most_messages() < messages || fits_messages(figures) ? 0 : doublings + 1;
-    messages = std::min(messages, figures.most_messages());
-    const bool has_most = (limits.buckets >= most_buckets && limits.tensors_a_round == 1) ||
-                          doublings >= most_doublings;
+    no_fewer = figures.most_messages() < fewest || fits_messages(figures) ? 0 : no_fewer + 1;
+    fewest = std::min(fewest, figures.most_messages());
+    const bool has_most = limits.buckets >= most_buckets && limits.tensors_a_round == 1;
     const bool hopeless = is_hopeless(chosen, limits, figures);
-    const bool is_stuck = has_most || hopeless || tries.hopeless() >= most_hopeless_tries;
+    const bool is_stuck = has_most || hopeless || tries.hopeless() >= most_hopeless_tries ||
+                          no_fewer >= most_tries_of_messages;
     const int64_t between = fits_staging(figures) ? 0 : most_shared(chosen, limits);
     if (is_stuck && between > 0 && is_far()) {
       limits.most_between = between - 1;
       limits.buckets = 1;
       tries = StagingTries(bundle_.max_staging_bytes);
+      no_fewer = 0;
       continue;
     }
     if (has_most || hopeless || (is_stuck && found_)) return does_not_fit(figures).error();

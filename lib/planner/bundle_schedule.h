@@ -33,8 +33,9 @@ class BundleSchedules {
   // counted again, nor does it fail again.
   Status consider(const WayQuestion& question, const std::vector<size_t>& chosen);
 
-  // Of what was considered and has several kinds in a bucket as far as messages allow: each kind in
-  // buckets of its own, which may be fewer, as they share no staging.
+  // Each kind in buckets of its own, which may be fewer, as they share no staging: by the best
+  // choice so far, and by those whose kinds share buckets as far as messages allow; where nothing
+  // was found by all that are listed.
   void consider_apart();
 
   [[nodiscard]] bool found() const { return found_; }
@@ -85,6 +86,7 @@ class BundleSchedules {
   int64_t close_ps_;
   std::set<std::vector<size_t>> considered_;
   std::vector<std::vector<size_t>> packed_;  // of these, by messages
+  std::vector<std::vector<size_t>> failed_;  // of these
   std::optional<BundleFigures> least_;       // of staging
   std::vector<size_t> least_chosen_;
   bool found_ = false;

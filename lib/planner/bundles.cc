@@ -347,14 +347,14 @@ class BundlePlanner {
     if (schedules.found() && schedules.is_far() && kinds_.size() * counter_.ranks() <= most_sides)
       consider_families(schedules, least, choices);
     if (!schedules.found()) consider(schedules, fewest_messages());
-    const bool found = schedules.found();
-    if (found) improve(schedules);
+    if (schedules.found()) improve(schedules);
+    const auto found_ps = [&] {
+      return schedules.found() ? schedules.figures().totals.predicted_ps : INT64_MAX;
+    };
+    const int64_t together_ps = found_ps();
     schedules.consider_apart();
-    if (found) return Done{};
-    if (schedules.found()) {
-      improve(schedules);
-      return Done{};
-    }
+    if (found_ps() < together_ps) improve(schedules);
+    if (schedules.found()) return Done{};
     const int64_t enough = most_messages(fewest_messages());
     return enough > bundle_.max_messages ? needs_messages(bundle_, enough) : last;
   }

@@ -79,6 +79,34 @@ TEST_CASE("exchanges before collectives are in one round as long as messages all
   CHECK(plan.bundles.front().totals.predicted_ps < 220'000'000);
 }
 
+TEST_CASE("a tensor that is there already takes no messages, and leaves the choice of ways to the others") {
+  const MeshTable table = two_roots({{"fsdp", 4}, {"tp", 2}}, {{"dp", 4}, {"tp", 2}}, 0);
+  const Request weight = request_of(table, "w", {64, 48}, "S(0)[0]S(0)[1]", "RS(0)", 3);
+  const Request norm = request_of(table, "norm", {64}, "RR", "RR", 7);
+  for (const int64_t messages : {2, 4, 1024}) {
+    const auto of_bundle = [&](const std::vector<Request>& requests) {
+      const Plan plan = planned(table, hosts_of(4, 10'000), requests, with_messages(messages));
+      CHECK(verify_plan(plan).ok());
+      return plan.bundles.front().totals.predicted_ps;
+    };
+    CHECK(of_bundle({weight, norm}) == of_bundle({weight}));
+  }
+  BundleRequest bundle = with_messages(1);
+  bundle.id = "all";
+  bundle.members = {0, 1};
+  const PlanOutcome outcome = plan_requests(table, hosts_of(4, 10'000), {weight, norm}, {}, no_spec, {bundle});
+  REQUIRE(outcome.failures.size() == 1);
+  CHECK(outcome.failures.front().error.message ==
+        "bundle 'all' has no rounds within max_messages 1 of those that were tried: some have 2 messages of one rank; raise it to that");
+}
+
+TEST_CASE("tensors go in pieces where no number of whole ones has few enough messages") {
+  const MeshTable table = two_roots({{"a", 4}}, {{"a", 8}}, 4);
+  const Plan plan = planned(table, *topology_preset("h100"), {request_of(table, "w", {33}, "S(0)", "S(0)", 16)}, with_messages(2));
+  CHECK(verify_plan(plan).ok());
+  CHECK(plan.bundles.front().rounds.size() > 16);
+}
+
 TEST_CASE("with as many messages as a refusal says, or more, there is a plan") {
   std::mt19937 random(52);
   const std::regex advice("max_messages [0-9,]+ of those that were tried: some have ([0-9,]+) messages");
