@@ -220,7 +220,8 @@ Bounds lower_bounds(const Request& request, const MeshTable& meshes, const Topol
   return lower_bounds(request, meshes, levels);
 }
 
-Bounds lower_bounds(const Request& request, const MeshTable& meshes, const LevelMap& levels) {
+Bounds lower_bounds(const Request& request, const MeshTable& meshes, const LevelMap& levels,
+                    int64_t most_ps) {
   const Topology& topology = levels.topology();
   const Mesh& src_mesh = meshes.meshes[request.src_mesh];
   const Mesh& dst_mesh = meshes.meshes[request.dst_mesh];
@@ -233,7 +234,7 @@ Bounds lower_bounds(const Request& request, const MeshTable& meshes, const Level
     const Topology bounded = bound_topology(topology, may_reduce(request.src, request.dst));
     return least_of(request, [&](const State& dst, int64_t most_ranks) {
       return listed_bounds(bounded, src_mesh, dst_mesh, request.tensor.shape, width, request.src,
-                           dst, most_ranks);
+                           dst, most_ranks, most_ps);
     });
   }
   return least_of(request, [&](const State& dst, int64_t most_ranks) {

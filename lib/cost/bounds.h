@@ -16,9 +16,9 @@ struct Bounds {
 };
 
 // Of one request; with "dst_order": "any" the least over the orders of whole mesh dims.
-// `levels`: of its source mesh.
+// `levels`: of its source mesh. `most_ps`: across meshes no more is told than that it takes longer.
 [[nodiscard]] Bounds lower_bounds(const Request& request, const MeshTable& meshes,
-                                  const LevelMap& levels);
+                                  const LevelMap& levels, int64_t most_ps = INT64_MAX);
 [[nodiscard]] Bounds lower_bounds(const Request& request, const MeshTable& meshes,
                                   const Topology& topology);
 

@@ -97,11 +97,20 @@ class Copy {
   [[nodiscard]] LevelSet levels() const { return links_.all(); }
 
   // `across`: between two meshes, where `src` of this shape starts. `reached`: levels that other
-  // copies reach in steps of theirs.
-  Bounds bounds(bool across, const State& src, std::span<const int64_t> shape, LevelSet reached) {
+  // copies reach in steps of theirs. `most_ps`: no more is told than that it takes longer.
+  Bounds bounds(bool across, const State& src, std::span<const int64_t> shape, LevelSet reached,
+                int64_t most_ps) {
     links_.reach(reached);
     const bool timed = topology_->tables.empty();
     int must_reach = consider_ranks() ? 0 : -1;
+    const auto least = [&] {
+      return LeastCrossing{links_.least_latency_ns(must_reach), transfer_, !slower_outside()};
+    };
+    const auto so_far = [&] { return Bounds{bytes_, least().ps(links_)}; };
+    const auto is_enough = [&] {
+      return most_ps < INT64_MAX && timed && must_reach >= 0 && so_far().ps > most_ps;
+    };
+    if (is_enough()) return so_far();
     if (all_.cell_ranks > 1 && consider(by_cell)) must_reach = 0;
     if (all_.contributions * all_.holders > 1 && consider(by_held)) must_reach = 0;
     // On one mesh both are all ranks, and nothing lies outside.
@@ -113,16 +122,14 @@ class Copy {
       const auto unit = [&](const RankBoxes& r) { return links_.unit(r.id, level - 1); };
       if (take(level, needs_of(partition_in_order(ranks_, unit)))) must_reach = level;
     }
-    Bounds b;
-    if (must_reach < 0) return b;
-    b.bytes = bytes_;
-    if (!timed) return b;
+    if (must_reach < 0) return {};
+    if (!timed) return {bytes_, 0};
+    if (is_enough()) return so_far();
     if (across) take_without_holders();
-    const LeastCrossing least{links_.least_latency_ns(must_reach), transfer_, !slower_outside()};
-    b.ps = least.ps(links_);
-    if (across) {
+    Bounds b = so_far();
+    if (across && b.ps <= most_ps) {
       const auto steps =
-          steps_across_ps(*topology_, all_, links_, src, shape, element_bytes_, least);
+          steps_across_ps(*topology_, all_, links_, src, shape, element_bytes_, least());
       b.ps = std::max(b.ps, steps.value_or(0));
     }
     return b;
@@ -324,7 +331,7 @@ Bounds unlisted(const Topology& topology, const Mesh& src_mesh, const Mesh& dst_
 
 Bounds listed_bounds(const Topology& topology, const Mesh& src_mesh, const Mesh& dst_mesh,
                      std::span<const int64_t> shape, int64_t element_bytes, const State& src,
-                     const State& dst, int64_t most_ranks) {
+                     const State& dst, int64_t most_ranks, int64_t most_ps) {
   const bool same = &src_mesh == &dst_mesh;
   const int64_t copies = same ? mesh_copies(src_mesh) : 1;
   const int64_t ranks =
@@ -352,7 +359,7 @@ Bounds listed_bounds(const Topology& topology, const Mesh& src_mesh, const Mesh&
   }
   Bounds most;
   for (Copy& one : every) {
-    const Bounds b = one.bounds(!same, src, shape, reached);
+    const Bounds b = one.bounds(!same, src, shape, reached, most_ps);
     most.bytes = std::max(most.bytes, b.bytes);
     most.ps = std::max(most.ps, b.ps);
   }

@@ -25,9 +25,11 @@ constexpr int64_t bounded_ranks = 65'536;
 
 // On one mesh (both are the same object) over all its copies, where units may cut them in different
 // ways; else of the first copies, which take part. `element_bytes` is the least width on the way.
+// `most_ps`: no more is told than that it takes longer. Law: else the same
+// (tests/planner/bounds_across_test.cc).
 [[nodiscard]] Bounds listed_bounds(const Topology& topology, const Mesh& src_mesh,
                                    const Mesh& dst_mesh, std::span<const int64_t> shape,
                                    int64_t element_bytes, const State& src, const State& dst,
-                                   int64_t most_ranks = bounded_ranks);
+                                   int64_t most_ranks = bounded_ranks, int64_t most_ps = INT64_MAX);
 
 }  // namespace meshplan

@@ -54,8 +54,8 @@ std::vector<CodeEntry> command_codes() {
        "", ""},
       {"N0701", "no_plan", "no plan exists",
        "No sequence of steps reaches the target (a partial of one kind cannot become one of "
-       "another), or none fits the memory limit. The message says which, and for a limit the "
-       "smallest possible peak.",
+       "another), or none fits the memory limit; or a bundle has no rounds within its "
+       "max_staging_bytes and max_messages. The message says which, and of a limit what is enough.",
        redistribution_of(
            R"~("tensor": {"shape": [4096], "dtype": "float32"}, "src": ["P(sum)", "R"], "dst": ["P(max)", "R"])~"),
        redistribution_of(

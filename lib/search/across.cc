@@ -124,13 +124,15 @@ class AcrossSearch {
     return 1 + (source.ps > 0 ? 1 : 0) + (landing.ps > 0 ? 1 : 0);
   }
 
-  int64_t bound(const State& src, const State& dst) {
+  // No more than tells that it is above `most_ps`.
+  int64_t bound(const State& src, const State& dst, int64_t most_ps) {
     budget_.spend((mesh_size(levels_.mesh()) + mesh_size(dst_mesh())) * bounded_rank);
-    return lower_bounds(exchange_.leg(src, dst), *question_.meshes, levels_).ps;
+    return lower_bounds(exchange_.leg(src, dst), *question_.meshes, levels_, most_ps).ps;
   }
 
   void bound_to_target(Stop& source) {
-    if (source.bound_ps < 0) source.bound_ps = bound(source.state, request_.dst);
+    if (source.bound_ps < 0)
+      source.bound_ps = bound(source.state, request_.dst, room_beside(source.ps));
   }
 
   // The way of a stop, unless it takes too long beside `other_ps`. Whether there is one.
@@ -278,7 +280,7 @@ class AcrossSearch {
         continue;
       }
       if (landing.bound_ps < 0) {
-        landing.bound_ps = bound(source.state, landing.state);
+        landing.bound_ps = bound(source.state, landing.state, room_beside(landing.ps));
         top.ps = saturating_add(landing.bound_ps, landing.ps);
       } else {
         top.crossing = cross(source, landing);
@@ -315,7 +317,8 @@ class AcrossSearch {
       ps = std::max(ps, saturating_add(source.ps, source.bound_ps));
       if (!useful(ps, collectives_by(source, landing))) continue;
       if (stops_before(ps)) return;
-      ps = saturating_add(bound(source.state, landing.state), landing.ps);
+      const int64_t room_ps = room_beside(saturating_add(source.ps, landing.ps));
+      ps = saturating_add(bound(source.state, landing.state, room_ps), landing.ps);
       if (!useful(saturating_add(source.ps, ps), collectives_by(source, landing))) continue;
       if (auto crossing = cross(source, landing)) finish(source, *std::move(crossing), landing);
     }

@@ -66,6 +66,7 @@ struct Tightness {
   int64_t helped = 0;     // pairs that take less in two phases
   int64_t in_shifts = 0;  // that take less in shifts
   int64_t far = 0;        // exchanges in one phase that take less with a far share
+  int64_t told_soon = 0;  // bounds of which no more was told than that they exceed a time
 };
 
 // `stride`: every so many pairs of states.
@@ -175,6 +176,12 @@ Tightness check_world(const World& w, const Topology& topology, const std::vecto
       CAPTURE(to_text(sources[s], mesh_shape(from_mesh)));
       CAPTURE(to_text(targets[t], mesh_shape(to_mesh)));
       CHECK(bound.ps <= least_twice);
+      // With a time to stay below no less is told where that is not exceeded, and no more than is so.
+      for (const int64_t most_ps : {int64_t{0}, bound.ps / 2, bound.ps - 1, bound.ps, bound.ps + 1}) {
+        const int64_t told_ps = lower_bounds(planned.request, w.table, src_levels, most_ps).ps;
+        CHECK((bound.ps > most_ps ? told_ps > most_ps && told_ps <= bound.ps : told_ps == bound.ps));
+        tight.told_soon += told_ps < bound.ps;
+      }
       // Every way but those of two phases stands above; sums join others where that saves joining_ps for each part of a mesh dim.
       if (list->shortcuts.none())
         CHECK(planned.totals.predicted_ps <= least + joining_ps * 2 * static_cast<int64_t>(from_mesh.dims.size()));
@@ -208,6 +215,7 @@ TEST_CASE("no way across meshes is below the bound") {
           all.far += t.far;
           all.in_shifts += t.in_shifts;
           all.helped += t.helped;
+          all.told_soon += t.told_soon;
         }
       }
     }
@@ -218,6 +226,7 @@ TEST_CASE("no way across meshes is below the bound") {
   CHECK(all.by_all > 0);
   CHECK(all.in_shifts > 0);
   CHECK(all.far > 0);
+  CHECK(all.told_soon > 0);
   CHECK(all.met * 10 > all.pairs);
   CHECK(all.proven * 10 > all.pairs * 9);
 }
