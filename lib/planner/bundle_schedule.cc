@@ -332,7 +332,8 @@ Result<BundleFigures> BundleSchedules::first_that_fits(const std::vector<size_t>
     if (!is_counted(figures)) return too_long_to_count();
     if (fits(figures)) return figures;
     if (once) return does_not_fit(figures).error();
-    // Kinds that meet in every bucket add up their messages; buckets of their own do not.
+    // Kinds that meet in every bucket add up their messages: they share buckets as far as those
+    // allow.
     if (!limits.by_messages() && !fits_messages(figures)) {
       limits = {};
       limits.tensors_a_launch = tensors_a_launch;
