@@ -162,6 +162,22 @@ int64_t ChoiceTimes::whole_messages(size_t kind, size_t way) {
   return of_way.loads ? of_way.loads->messages : INT64_MAX;
 }
 
+int64_t ChoiceTimes::whole_messages(const std::vector<size_t>& chosen) {
+  int64_t most = 0;
+  for (size_t k = 0; k < kinds_.size(); ++k) most = std::max(most, whole_messages(k, chosen[k]));
+  return most;
+}
+
+std::vector<size_t> ChoiceTimes::fewest_messages() {
+  std::vector<size_t> fewest(kinds_.size(), 0);
+  for (size_t k = 0; k < kinds_.size(); ++k) {
+    for (size_t way = 1; way < kinds_[k].ways.size(); ++way) {
+      if (whole_messages(k, way) < whole_messages(k, fewest[k])) fewest[k] = way;
+    }
+  }
+  return fewest;
+}
+
 int64_t ChoiceTimes::unlisted_pairs(const std::vector<size_t>& chosen) {
   int64_t pairs = 0;
   for (size_t k = 0; k < kinds_.size(); ++k) {

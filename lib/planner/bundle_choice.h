@@ -47,6 +47,9 @@ class ChoiceTimes {
   // whole; INT64_MAX where an exchange moves nothing, and another step does. Law: those of its
   // exchanges, once it is listed (tests/planner/bundle_choice_test.cc).
   [[nodiscard]] int64_t whole_messages(size_t kind, size_t way);
+  [[nodiscard]] int64_t whole_messages(const std::vector<size_t>& chosen);  // the most over kinds
+  // Kind by kind the way that has fewest of them.
+  [[nodiscard]] std::vector<size_t> fewest_messages();
   // Pairs of ranks of all steps that are not listed yet (bundle_kind.h).
   [[nodiscard]] int64_t unlisted_pairs(const std::vector<size_t>& chosen);
 

@@ -123,8 +123,8 @@ std::optional<FigureCounter::WayLoads> FigureCounter::loads_of(const Way& way, i
   const std::vector<Step>& steps = way.planned.steps;
   const bool lone = std::count_if(steps.begin(), steps.end(),
                                   [](const Step& step) { return !is_in_no_round(step); }) == 1;
-  for (size_t i = 0; i < way.planned.steps.size(); ++i) {
-    const Step& step = way.planned.steps[i];
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
     if (step.op != Op::exchange) continue;
     const TransferQuestion question = transfer_question(asked, way.planned, i, held);
     const int64_t width = wire_element_bytes(way.planned, i);
@@ -217,7 +217,6 @@ void FigureCounter::add_exchanges(const std::vector<Kind>& kinds, const std::vec
     const WayStep& moved = kinds[part.kind].ways[chosen[part.kind]].steps[part.step];
     const std::vector<PairElements> pairs =
         elements_of(moved.cuts, part.piece, part.pieces, static_cast<int64_t>(end - i));
-    looked_at_ += std::ssize(moved.cuts) * static_cast<int64_t>(end - i);
     if (i == 0 && end == round.parts.size()) {
       counter_.add_once(pairs, moved.element_bytes, part.to - part.from);
     } else {
@@ -243,7 +242,6 @@ FigureCounter::Counted FigureCounter::count_round(const std::vector<Kind>& kinds
     const auto parts = parts_of(part, kinds[part.kind], way, plan_);
     out.parts.insert(out.parts.end(), parts.begin(), parts.end());
   }
-  looked_at_ += static_cast<int64_t>(counter_.ranks());
   if (out.op != Op::exchange) {
     count_collective(kinds, chosen, round, out, counted);
     return counted;
@@ -338,6 +336,7 @@ int64_t FigureCounter::work_of(const std::vector<Kind>& kinds, const std::vector
 BundleFigures FigureCounter::count(const std::vector<Kind>& kinds,
                                    const std::vector<size_t>& chosen,
                                    const std::vector<KindRound>& rounds) {
+  looked_at_ += work_of(kinds, chosen, rounds);
   BundleFigures figures;
   std::vector<Counted> counted;
   for (const KindRound& round : rounds) {

@@ -56,9 +56,12 @@ class StepByStep {
       for (const KindShare& share : shares) {
         const int64_t more = kinds_[share.kind].ways[chosen_[share.kind]].steps[step].messages;
         if (more > limits_.messages_a_round - messages) flush();
+        messages += more;
         for (int64_t from = share.tensors.lo; from < share.tensors.hi;) {
-          if (room == 0) flush();
-          if (from == share.tensors.lo || round.parts.empty()) messages += more;
+          if (room == 0) {
+            flush();
+            messages = more;
+          }
           const int64_t to = from + std::min(room, share.tensors.hi - from);
           round.parts.push_back({share.kind, step, from, to, 0, 1});
           room -= to - from;
@@ -212,8 +215,8 @@ int64_t bytes_of(const Kind& kind, size_t way) {
 }
 
 int64_t least_messages(const Way& way) {
-  int64_t most = 0;
   if (!way.only_exchanges()) return most_messages(way);  // they go whole
+  int64_t most = 0;
   for (const WayStep& step : way.steps) {
     // By length, which are few: the last pair, and messages by rank. Cuts are sorted by pair.
     struct Together {

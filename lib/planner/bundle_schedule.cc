@@ -87,14 +87,6 @@ class StagingTries {
   int hopeless_ = 0;
 };
 
-// Stands for figures that are not counted, as that takes too long: nothing has more.
-BundleFigures uncounted() {
-  BundleFigures figures;
-  figures.totals.predicted_ps = figures.totals.staging_bytes = INT64_MAX;
-  return figures;
-}
-bool is_counted(const BundleFigures& figures) { return figures.totals.predicted_ps < INT64_MAX; }
-
 }  // namespace
 
 Error needs_staging(const BundleRequest& bundle, int64_t bytes) {
@@ -152,11 +144,11 @@ Status BundleSchedules::consider_within(const std::vector<size_t>& chosen, Round
                                     [](const BundleRound& round) { return round.stream > 0; });
   int64_t last_ps = first->totals.predicted_ps;
   const auto gains = [&] {
-    const BundleFigures figures = count(chosen, limits);
+    const auto figures = count(chosen, limits);
     const int64_t worth_ps = last_ps - floor_div(last_ps, least_gain);
-    if (figures.totals.predicted_ps >= worth_ps || !fits(figures)) return false;
-    last_ps = figures.totals.predicted_ps;
-    keep(chosen, figures);
+    if (!figures || figures->totals.predicted_ps >= worth_ps || !fits(*figures)) return false;
+    last_ps = figures->totals.predicted_ps;
+    keep(chosen, *figures);
     return true;
   };
   size_t heaviest = 0;
@@ -191,15 +183,16 @@ void BundleSchedules::consider_beside(const std::vector<size_t>& chosen, RoundLi
   std::optional<BundleFigures> first;
   limits.buckets = std::max<int64_t>(2, limits.buckets);
   while (limits.buckets <= most_buckets) {
-    const BundleFigures figures = count(chosen, limits);
+    const auto figures = count(chosen, limits);
+    if (!figures) break;
     const int64_t worth_ps = last_ps - floor_div(last_ps, least_gain);
-    const bool gains = figures.totals.predicted_ps < worth_ps;
-    last_ps = figures.totals.predicted_ps;
+    const bool gains = figures->totals.predicted_ps < worth_ps;
+    last_ps = figures->totals.predicted_ps;
     const bool is_behind = found_ && last_ps >= best_.totals.predicted_ps;
-    if (fits(figures)) keep(chosen, figures);
+    if (fits(*figures)) keep(chosen, *figures);
     if (!first) first = figures;
-    if (!gains && (fits(figures) || is_behind)) break;
-    limits.buckets = more_buckets(limits.buckets, figures.totals.staging_bytes);
+    if (!gains && (fits(*figures) || is_behind)) break;
+    limits.buckets = more_buckets(limits.buckets, figures->totals.staging_bytes);
   }
   if (first) consider_uneven_shares(chosen, limits, *first);
 }
@@ -221,8 +214,8 @@ void BundleSchedules::consider_even_buckets(const std::vector<size_t>& chosen, R
   for (const int64_t least : {most, most / 2 + 1}) {
     limits.buckets = evenly(least, common);
     if (limits.buckets > most_buckets) continue;
-    const BundleFigures figures = count(chosen, limits);
-    if (fits(figures)) keep(chosen, figures);
+    const auto figures = count(chosen, limits);
+    if (figures && fits(*figures)) keep(chosen, *figures);
   }
 }
 
@@ -230,10 +223,8 @@ void BundleSchedules::consider_even_buckets(const std::vector<size_t>& chosen, R
 void BundleSchedules::consider_fewer_behind(const std::vector<size_t>& chosen, RoundLimits limits) {
   const int64_t most = std::min(limits.buckets, most_behind(kinds_, chosen));
   for (limits.buckets_behind = 1; limits.buckets_behind < most; limits.buckets_behind *= 2) {
-    const BundleFigures figures = count(chosen, limits);
-    if (!fits(figures)) continue;
-    keep(chosen, figures);
-    return;
+    const auto figures = count(chosen, limits);
+    if (figures && fits(*figures)) return keep(chosen, *figures);
   }
 }
 
@@ -244,25 +235,25 @@ void BundleSchedules::consider_ahead(const std::vector<size_t>& chosen, RoundLim
   const int64_t buckets = std::min(limits.buckets, most_behind(kinds_, chosen));
   for (int64_t parts = 1; parts < std::min(buckets, most_ahead) && is_far(); parts *= 2) {
     limits.buckets_ahead = ceil_div(buckets, parts);
-    const BundleFigures figures = count(chosen, limits);
-    if (fits(figures)) return keep(chosen, figures);
+    const auto figures = count(chosen, limits);
+    if (figures && fits(*figures)) return keep(chosen, *figures);
   }
 }
 
 // Uneven shares. What they gain is a part of one bucket's time, so few are enough.
 void BundleSchedules::consider_uneven_shares(const std::vector<size_t>& chosen, RoundLimits limits,
                                              const BundleFigures& even) {
-  if (limits.by_messages() || !is_far() || !is_counted(even)) return;
+  if (limits.by_messages() || !is_far()) return;
   for (const ShareRatio& ratio : share_ratios(even.rounds)) {
     std::vector<int64_t> best;
     int64_t last_ps = INT64_MAX;
     for (limits.buckets = 2; limits.buckets <= most_uneven; ++limits.buckets) {
       limits.shares = finest_shares(limits.buckets, ratio);
       if (limits.shares.empty()) break;
-      const BundleFigures figures = count(chosen, limits);
-      if (figures.totals.predicted_ps >= last_ps) break;
-      last_ps = figures.totals.predicted_ps;
-      if (fits(figures)) keep(chosen, figures);
+      const auto figures = count(chosen, limits);
+      if (!figures || figures->totals.predicted_ps >= last_ps) break;
+      last_ps = figures->totals.predicted_ps;
+      if (fits(*figures)) keep(chosen, *figures);
       best = limits.shares;
     }
     if (is_lone() && !best.empty()) move_shares(chosen, limits, std::move(best), last_ps);
@@ -284,11 +275,11 @@ void BundleSchedules::move_shares(const std::vector<size_t>& chosen, RoundLimits
     limits.shares = shares;
     limits.shares[from] -= moved;
     limits.shares[to] += moved;
-    const BundleFigures figures = count(chosen, limits);
-    if (figures.totals.predicted_ps >= last_ps || !fits(figures)) return false;
-    last_ps = figures.totals.predicted_ps;
+    const auto figures = count(chosen, limits);
+    if (!figures || figures->totals.predicted_ps >= last_ps || !fits(*figures)) return false;
+    last_ps = figures->totals.predicted_ps;
     shares = limits.shares;
-    keep(chosen, figures);
+    keep(chosen, *figures);
     return true;
   };
   const auto move_all = [&](int64_t moved) {
@@ -328,8 +319,9 @@ Result<BundleFigures> BundleSchedules::first_that_fits(const std::vector<size_t>
     const int64_t rounds = launches_of_collectives(kinds_, chosen, limits);
     if (rounds > most_launches) return too_many_launches(rounds).error();
     if (least > bundle_.max_messages) return needs_messages(bundle_, least);
-    BundleFigures figures = count(chosen, limits);
-    if (!is_counted(figures)) return too_long_to_count();
+    const auto counted = count(chosen, limits);
+    if (!counted) return too_long_to_count();
+    const BundleFigures& figures = *counted;
     if (fits(figures)) return figures;
     if (once) return does_not_fit(figures).error();
     // Kinds that meet in every bucket add up their messages: they share buckets as far as those
@@ -381,9 +373,10 @@ bool BundleSchedules::is_hopeless(const std::vector<size_t>& chosen, const Round
   });
 }
 
-BundleFigures BundleSchedules::count(const std::vector<size_t>& chosen, const RoundLimits& limits) {
+std::optional<BundleFigures> BundleSchedules::count(const std::vector<size_t>& chosen,
+                                                    const RoundLimits& limits) {
   const std::vector<KindRound> rounds = make_rounds(kinds_, chosen, limits);
-  if (counter_.work_of(kinds_, chosen, rounds) > most_counted) return uncounted();
+  if (counter_.work_of(kinds_, chosen, rounds) > most_counted) return std::nullopt;
   BundleFigures figures = counter_.count(kinds_, chosen, rounds);
   const auto least = least_staging();
   if (!found_ && fits_messages(figures) && (!least || figures.totals.staging_bytes < *least)) {

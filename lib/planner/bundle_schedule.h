@@ -66,7 +66,8 @@ class BundleSchedules {
   // `once`: in one bucket, or not at all. `limits`: to begin with, and those that it is by.
   Result<BundleFigures> first_that_fits(const std::vector<size_t>& chosen, bool once,
                                         RoundLimits& limits);
-  BundleFigures count(const std::vector<size_t>& chosen, const RoundLimits& limits);
+  // nullopt: it takes too long.
+  std::optional<BundleFigures> count(const std::vector<size_t>& chosen, const RoundLimits& limits);
   [[nodiscard]] bool is_hopeless(const std::vector<size_t>& chosen, const RoundLimits& limits,
                                  const BundleFigures& figures) const;
   [[nodiscard]] int64_t most_shared(const std::vector<size_t>& chosen,

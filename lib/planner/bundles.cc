@@ -130,28 +130,13 @@ class BundlePlanner {
            times_.whole_messages(kind, way) <= bundle_.max_messages;
   }
 
-  // Kind by kind the way of which a rank has fewest messages, if it goes whole.
-  std::vector<size_t> fewest_messages() {
-    std::vector<size_t> fewest(kinds_.size(), 0);
-    for (size_t k = 0; k < kinds_.size(); ++k) {
-      for (size_t way = 1; way < kinds_[k].ways.size(); ++way) {
-        if (times_.whole_messages(k, way) < times_.whole_messages(k, fewest[k])) fewest[k] = way;
-      }
-    }
-    return fewest;
-  }
-  int64_t most_messages(const std::vector<size_t>& chosen) {
-    int64_t most = 0;
-    for (size_t k = 0; k < kinds_.size(); ++k)
-      most = std::max(most, times_.whole_messages(k, chosen[k]));
-    return most;
-  }
-
   // Whether the way may be taken and overlaps with those of others, or the kind has none that does.
-  [[nodiscard]] bool overlaps(const Kind& kind, size_t way) const {
+  bool overlaps(size_t k, size_t way) {
+    const Kind& kind = kinds_[k];
     if (!may_be_own_in_two_phases_ && kind.own_in_two_phases && way + 1 == kind.ways.size())
       return false;
-    return kind.ways[way].only_exchanges() || !kind.ways.front().only_exchanges();
+    return (kind.ways[way].only_exchanges() || !kind.ways.front().only_exchanges()) &&
+           may_fit(k, way);
   }
 
   using Family = std::pair<int, bool>;  // of stops, and whether pieces go whole
@@ -200,7 +185,7 @@ class BundlePlanner {
     times_.settle(best, messages, Launches::behind, [&](size_t k, const auto& about_ps) {
       size_t least = best[k];
       for (size_t way = 0; way < kinds_[k].ways.size() && !is_close(best_ps); ++way) {
-        if (!overlaps(kinds_[k], way) || !may_fit(k, way)) continue;
+        if (!overlaps(k, way)) continue;
         const int64_t ps = about_ps(way);
         if (ps >= best_ps) continue;
         best_ps = ps;
@@ -216,7 +201,7 @@ class BundlePlanner {
       if (best[k] > 1) return best[k];
       for (const size_t way : {kinds_[k].ways.size() - 1, size_t{0}}) {
         const PlannedRedistribution& planned = kinds_[k].ways[way].planned;
-        if (!overlaps(kinds_[k], way) || !is_in_one_phase(planned) || !may_fit(k, way)) continue;
+        if (!is_in_one_phase(planned) || !overlaps(k, way)) continue;
         if (about_ps(way) <= best_ps) return way;
       }
       return best[k];
@@ -341,12 +326,12 @@ class BundlePlanner {
     for (const std::vector<size_t>& other : {least, least_of_kinds, at_once, by_exchanges(own), own,
                                              by_exchanges(one_phase), one_phase})
       add(other);
-    put_far_slower_last(choices);
+    choices = far_slower_last(std::move(choices));
     Status last = consider_each(schedules, choices);
     if (schedules.wants_more()) consider_one_phase(schedules, {least, least_of_kinds});
     if (schedules.found() && schedules.is_far() && kinds_.size() * counter_.ranks() <= most_sides)
       consider_families(schedules, least, choices);
-    if (!schedules.found()) consider(schedules, fewest_messages());
+    if (!schedules.found()) consider(schedules, times_.fewest_messages());
     if (schedules.found()) improve(schedules);
     const auto found_ps = [&] {
       return schedules.found() ? schedules.figures().totals.predicted_ps : INT64_MAX;
@@ -355,18 +340,23 @@ class BundlePlanner {
     schedules.consider_apart();
     if (found_ps() < together_ps) improve(schedules);
     if (schedules.found()) return Done{};
-    const int64_t enough = most_messages(fewest_messages());
+    const int64_t enough = times_.whole_messages(times_.fewest_messages());
     return enough > bundle_.max_messages ? needs_messages(bundle_, enough) : last;
   }
 
   // Choices that take far longer than others, as if all overlapped, come behind those.
-  void put_far_slower_last(std::vector<std::vector<size_t>>& choices) {
-    int64_t least_ps = INT64_MAX;
-    for (const auto& chosen : choices) least_ps = std::min(least_ps, times_.about_ps(chosen));
-    const int64_t far_slower_ps = saturating_mul(far_slower, least_ps);
-    std::stable_partition(choices.begin(), choices.end(), [&](const auto& chosen) {
-      return times_.about_ps(chosen) <= far_slower_ps;
-    });
+  std::vector<std::vector<size_t>> far_slower_last(std::vector<std::vector<size_t>> choices) {
+    std::vector<int64_t> about;  // ps
+    for (const auto& chosen : choices) about.push_back(times_.about_ps(chosen));
+    const int64_t far_slower_ps =
+        saturating_mul(far_slower, *std::min_element(about.begin(), about.end()));
+    std::vector<std::vector<size_t>> ordered;
+    for (const bool last : {false, true}) {
+      for (size_t i = 0; i < choices.size(); ++i) {
+        if ((about[i] > far_slower_ps) == last) ordered.push_back(std::move(choices[i]));
+      }
+    }
+    return ordered;
   }
 
   // Until one is close; where enough was looked at, what is soon listed, until one takes no more
