@@ -10,30 +10,46 @@
 namespace meshplan {
 namespace {
 
-// Of one list that are looked at, from the start of the dim on.
+// Of one list that are looked at, from either end of the dim.
 constexpr size_t most_parts = 64;
 
-// Where parts that are not empty end, in their order.
-class Ends {
+// Parts that are not empty: where the first ones end, or, from the dim's end, where the last begin.
+class PartsLister {
  public:
-  Ends(const PlanProblem& p, const SearchState& s, int d, std::vector<int64_t>& out)
-      : p_(p), s_(s), d_(d), out_(out) {
-    out.clear();
-    out.reserve(most_parts);
-  }
-  void list(int begin, int64_t lo, int64_t width) {
+  PartsLister(const PlanProblem& p, const SearchState& s, int d, std::vector<int64_t>& out)
+      : p_(p), s_(s), d_(d), out_(out) {}
+  void first(int begin, int64_t lo, int64_t width) {
     if (width == 0 || out_.size() == most_parts) return;
     if (begin == s_.end_of(d_)) {
       out_.push_back(lo + width);
       return;
     }
-    const SubAxisRun run = run_of_sub_axes(p_, s_, d_, begin);
-    const int64_t chunk = ceil_div(width, run.cut_into) * floor_div(run.cut_into, run.parts);
-    for (int64_t at = 0; at < width && out_.size() < most_parts; at += chunk)
-      list(run.end, lo + at, std::min(chunk, width - at));
+    const Cut cut = cut_of(begin, width);
+    for (int64_t at = 0; at < width && out_.size() < most_parts; at += cut.chunk)
+      first(cut.next, lo + at, std::min(cut.chunk, width - at));
+  }
+  // `behind`: elements of the dim behind the part.
+  void last(int begin, int64_t behind, int64_t width) {
+    if (width == 0 || out_.size() == most_parts) return;
+    if (begin == s_.end_of(d_)) {
+      out_.push_back(behind + width);
+      return;
+    }
+    const Cut cut = cut_of(begin, width);
+    int64_t at = floor_div(width - 1, cut.chunk) * cut.chunk;
+    for (int64_t end = width; at >= 0 && out_.size() < most_parts; end = at, at -= cut.chunk)
+      last(cut.next, behind + width - end, end - at);
   }
 
  private:
+  struct Cut {
+    int next = 0;
+    int64_t chunk = 1;
+  };
+  [[nodiscard]] Cut cut_of(int begin, int64_t width) const {
+    const SubAxisRun run = run_of_sub_axes(p_, s_, d_, begin);
+    return {run.end, ceil_div(width, run.cut_into) * floor_div(run.cut_into, run.parts)};
+  }
   const PlanProblem& p_;
   const SearchState& s_;
   int d_;
@@ -80,38 +96,52 @@ int64_t most_met(std::span<const int64_t> a, std::span<const int64_t> b) {
 
 }  // namespace
 
-std::span<const int64_t> ListMeetings::ends(const PlanProblem& p, const RankSides::Lists& lists,
-                                            int d) const {
-  std::vector<std::span<const int64_t>>& known = dims_[as_index(d)].ends;
+ListMeetings::Parts ListMeetings::parts(const PlanProblem& p, const RankSides::Lists& lists,
+                                        int d) const {
+  std::vector<Parts>& known = dims_[as_index(d)].parts;
   const RankSides::Sides& sides = *lists.along[as_index(d)];
   if (known.size() <= sides.list) known.resize(sides.list + 1);
-  std::span<const int64_t>& ends = known[sides.list];
-  if (!ends.empty()) return ends;
+  Parts& parts = known[sides.list];
+  if (!parts.first.empty()) return parts;
   thread_local std::vector<int64_t> listed;
-  const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
+  listed.clear();
   if (sides.even) {
     listed.resize(std::min(most_parts, static_cast<size_t>(sides.numbers)));
     for (size_t k = 0; k < listed.size(); ++k)
       listed[k] = static_cast<int64_t>(k + 1) * sides.widest;
-  } else {
-    Ends(p, lists.of, d, listed).list(lists.of.begin_of(d), 0, extent);
+    parts.first = room_.keep(std::span<const int64_t>(listed));
+    if (static_cast<size_t>(sides.numbers) > most_parts) parts.last = parts.first;
+    return parts;
   }
-  ends = room_.keep(std::span<const int64_t>(listed));
-  return ends;
+  const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
+  PartsLister lister(p, lists.of, d, listed);
+  lister.first(lists.of.begin_of(d), 0, extent);
+  parts.first = room_.keep(std::span<const int64_t>(listed));
+  if (listed.size() < most_parts || listed.back() == extent) return parts;
+  listed.clear();
+  lister.last(lists.of.begin_of(d), 0, extent);
+  parts.last = room_.keep(std::span<const int64_t>(listed));
+  return parts;
 }
 
 ListMeetings::Most ListMeetings::count(const PlanProblem& p, const RankSides::Lists& from,
                                        const RankSides::Lists& to, int d) const {
-  const std::span<const int64_t> targets = ends(p, to, d);
-  const std::span<const int64_t> shards = ends(p, from, d);
+  const Parts targets = parts(p, to, d);
+  const Parts shards = parts(p, from, d);
   const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
-  p.share_work(static_cast<int64_t>(shards.size() + targets.size()) + work::bound);
+  p.share_work(static_cast<int64_t>(shards.first.size() + targets.first.size()) + work::bound);
+  const bool both_even = from.along[as_index(d)]->even && to.along[as_index(d)]->even;
   // The first part is as wide as any.
   Most most;
-  most.shards =
-      std::max(parts_within(p, from, d, extent, targets.front()), most_met(targets, shards));
-  most.targets =
-      std::max(parts_within(p, to, d, extent, shards.front()), most_met(shards, targets));
+  most.shards = std::max(parts_within(p, from, d, extent, targets.first.front()),
+                         most_met(targets.first, shards.first));
+  most.targets = std::max(parts_within(p, to, d, extent, shards.first.front()),
+                          most_met(shards.first, targets.first));
+  if (!targets.last.empty() && !shards.last.empty() && !both_even) {
+    p.share_work(static_cast<int64_t>(shards.last.size() + targets.last.size()));
+    most.shards = std::max(most.shards, most_met(targets.last, shards.last));
+    most.targets = std::max(most.targets, most_met(shards.last, targets.last));
+  }
   const auto inside = [&](int64_t parts, const RankSides::Lists& lists) {
     if (parts == 1) return parts;
     return std::min(parts, coordinates_inside(p, lists.along[as_index(d)]->sub_axes));

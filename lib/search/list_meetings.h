@@ -46,15 +46,19 @@ class ListMeetings {
   [[nodiscard]] const Most& most(uint32_t number) const { return most_[number]; }
 
  private:
-  // Where the first parts of list d end.
-  [[nodiscard]] std::span<const int64_t> ends(const PlanProblem& p, const RankSides::Lists& lists,
-                                              int d) const;
+  // Parts of one list: where the first end, and where the last begin, told from the dim's end and
+  // from the last one on.
+  struct Parts {
+    std::span<const int64_t> first;  // none: not asked yet
+    std::span<const int64_t> last;   // none where `first` has all
+  };
+  [[nodiscard]] Parts parts(const PlanProblem& p, const RankSides::Lists& lists, int d) const;
   [[nodiscard]] Most count(const PlanProblem& p, const RankSides::Lists& from,
                            const RankSides::Lists& to, int d) const;
   [[nodiscard]] uint32_t number_of(const Most& most) const;
   struct OfDim {
-    ListTable<uint32_t> after;                   // the number's successor; 0: not asked yet
-    std::vector<std::span<const int64_t>> ends;  // by list, in room_; none: not asked yet
+    ListTable<uint32_t> after;  // the number's successor; 0: not asked yet
+    std::vector<Parts> parts;   // by list, in room_
   };
   mutable Room room_;
   mutable std::array<OfDim, max_search_dims> dims_;

@@ -439,6 +439,21 @@ bool local_steps_lead_to_target(const PlanProblem& p, const SearchState& at) {
   return true;
 }
 
+bool slices_lead_to(const PlanProblem& p, const SearchState& from, const SearchState& to) {
+  if (from.pending != to.pending || from.made != to.made) return false;
+  for (int d = 0; d < p.dims; ++d) {
+    if (common_prefix(from, to, d) < from.length(d)) return false;
+  }
+  SearchState at = from;
+  for (int d = 0; d < p.dims && !p.even; ++d) {
+    for (int k = from.length(d); k < to.length(d); ++k) {
+      append(at, p.dims, d, to.sub_axis[as_index(to.begin_of(d) + k)]);
+      if (!shards_nest(p, at, d, k)) return false;
+    }
+  }
+  return true;
+}
+
 int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge) {
   p.work += work::step;
   const ListingWork listings(*p.levels);

@@ -59,6 +59,10 @@ bool collective_moves(const PlanProblem& p, const SearchState& from, std::vector
 // Whether slices and to_partials alone lead from here to the target (never wrongly false).
 [[nodiscard]] bool local_steps_lead_to_target(const PlanProblem& p, const SearchState& at);
 
+// Whether slices alone lead from one state to the other, a sub-axis at a time.
+[[nodiscard]] bool slices_lead_to(const PlanProblem& p, const SearchState& from,
+                                  const SearchState& to);
+
 // Peak bytes of an edge (input, output, staging).
 [[nodiscard]] int64_t peak_of(const PlanProblem& p, const SearchState& from, const Edge& edge);
 

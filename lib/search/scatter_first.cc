@@ -113,13 +113,6 @@ SearchState before_scatter(const PlanProblem& p, const SearchState& aim, uint16_
   return at;
 }
 
-bool slices_lead_to(const PlanProblem& p, const SearchState& from, const SearchState& to) {
-  for (int d = 0; d < p.dims; ++d) {
-    if (common_prefix(from, to, d) < from.length(d)) return false;
-  }
-  return from.pending == to.pending;
-}
-
 std::optional<SearchState> scattered_as(const PlanProblem& p, const SearchState& aim,
                                         uint16_t reduced) {
   SearchState to = p.source;

@@ -49,8 +49,5 @@ void list_gathered(const PlanProblem& p, PackedWorld& world, int64_t below_ps, s
 // list what stands before the first of them.
 [[nodiscard]] SearchState before_scatter(const PlanProblem& p, const SearchState& aim,
                                          uint16_t reduced);
-// Whether all lists of `to` begin with those of `from`, and the same is pending.
-[[nodiscard]] bool slices_lead_to(const PlanProblem& p, const SearchState& from,
-                                  const SearchState& to);
 
 }  // namespace meshplan

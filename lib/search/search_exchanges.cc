@@ -274,6 +274,8 @@ void Search::exchange_to(int32_t from, const SearchState& at, const Packed& pack
 
 void Search::exchange_later(int32_t from, const SearchState& at, const SearchState& to,
                             int64_t left, int64_t soonest, int64_t most) {
+  // Slices get there for nothing.
+  if (slices_lead_to(p_, at, to)) return;
   for (const ExchangeWay way : exchange_ways) {
     if (!may_go(p_, at, to, way)) continue;
     Candidate c{from, way, node(from).g, left, to, node(from).g};

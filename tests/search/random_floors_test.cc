@@ -100,7 +100,14 @@ void check_least_of_ways(const PlanProblem& p, const SearchState& from, const Se
     least = std::min(least, one);
   }
   REQUIRE(*std::min_element(all.begin(), all.end()) == least);
-  REQUIRE(boxes_floor_ps(p, from, to) <= least);
+  const int64_t by_boxes = boxes_floor_ps(p, from, to);
+  REQUIRE(by_boxes <= least);
+  // Where more than `enough` is told it may be less, but not as little as that.
+  for (const int64_t enough : {by_boxes - 1, by_boxes / 8 * 7, by_boxes / 2}) {
+    const int64_t told = boxes_floor_ps(p, from, to, enough);
+    REQUIRE(told <= least);
+    if (by_boxes > enough) REQUIRE(told > enough);
+  }
 }
 
 }  // namespace
