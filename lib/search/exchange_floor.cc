@@ -207,8 +207,16 @@ int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const 
   return is_not_floored(p, from, to) ? 0 : by_peers_ps(p, from, to, before, after, enough_ps);
 }
 
-int64_t boxes_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                       int64_t enough_ps) {
+namespace {
+
+struct Floor {
+  int64_t ps = 0;
+};
+struct OfBoxes {};
+struct OfFloors {};
+
+int64_t count_boxes_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                             int64_t enough_ps) {
   if (is_not_floored(p, from, to)) return bound_between(p, from, to).ps;
   p.work += static_cast<int64_t>(p.listed_ranks()) / 4 + work::floors;
   ExchangeFloor floor(p, from, to);
@@ -220,12 +228,15 @@ int64_t boxes_floor_ps(const PlanProblem& p, const SearchState& from, const Sear
   return with_by_all(p, from, to, ps, floor.ps(ExchangeWay::by_all), enough_ps);
 }
 
-namespace {
+}  // namespace
 
-struct Floor {
-  int64_t ps = 0;
-};
-struct OfFloors {};
+int64_t boxes_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                       int64_t enough_ps) {
+  const auto count = [&] { return Floor{count_boxes_floor_ps(p, from, to, enough_ps)}; };
+  return PairMemo<OfBoxes, Floor>::of(p, from, to, 0, enough_ps, count).ps;
+}
+
+namespace {
 
 // Floors of one exchange in several ways. Of the bytes and peers there are none where they are not
 // counted.
