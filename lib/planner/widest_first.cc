@@ -42,6 +42,8 @@ Result<StepList> plan_widest_first(const PlanQuestion& question, const LevelMap&
     left.with_every_set = std::move(widest->steps);
   }
   auto planned = plan_optimal(question, levels, budget, {{}, INT64_MAX, &problem});
+  // With fewer sets nothing takes less.
+  if (planned && widest) planned->least_ps = std::max(planned->least_ps, widest->least_ps);
   left.problem = std::move(problem);
   left.levels = &levels;
   return planned;

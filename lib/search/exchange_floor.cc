@@ -60,8 +60,7 @@ class ExchangeFloor {
   }
 
   [[nodiscard]] int64_t ps(ExchangeWay way) {
-    if (!asked_) peers_ = exchange_peers(p_, from_, to_);
-    asked_ = true;
+    if (!peers_) peers_ = exchange_peers(p_, from_, to_);
     // Every element of a shard is wanted by as many ranks, of which holders have at most their
     // box's share; in one phase the holders send the rest. In two, others pass on what they
     // fetched.
@@ -82,7 +81,7 @@ class ExchangeFloor {
         latency = std::min(latency, levels[l].latency_ns);
       }
       int64_t peers = peers_beyond(k, way);
-      int64_t start_ns = peers_.start_ns[static_cast<size_t>(way)];
+      int64_t start_ns = peers_->start_ns[static_cast<size_t>(way)];
       if (way == ExchangeWay::by_all && k == 1) {
         // Who fetches takes no more than an even share, which is none larger than a box.
         const int64_t asking = ceil_div(elements, longest_stretch(p_, to_, box_elements(p_, to_)));
@@ -91,11 +90,11 @@ class ExchangeFloor {
         peers = std::max(peers, asking);
       }
       latency = std::max(latency, start_ns);
-      if (way == ExchangeWay::one_phase) latency = saturating_add(latency, peers_.peers_ns);
+      if (way == ExchangeWay::one_phase) latency = saturating_add(latency, peers_->peers_ns);
       const int64_t bytes = saturating_mul(elements, element_);
       // Peers that one phase pays for may all lie outside.
       const bool may_lie_outside = way == ExchangeWay::one_phase && k > 0;
-      const PaidPeers paid = may_lie_outside ? peers_.paid : PaidPeers{};
+      const PaidPeers paid = may_lie_outside ? peers_->paid : PaidPeers{};
       const int64_t transfer = k + 1 == levels.size()
                                    ? least_transfer_ps(levels.back(), bytes, 1, peers, paid)
                                    : transfer_ps(bytes, 1, bandwidth);
@@ -108,7 +107,8 @@ class ExchangeFloor {
   [[nodiscard]] int64_t outer_peer_ns() const { return p_.known_peers.prices.outer_peer_ns; }
   // Of what goes beyond units of the level inside of level k.
   [[nodiscard]] int64_t peers_beyond(size_t k, ExchangeWay way) const {
-    return k == 0 && way == ExchangeWay::one_phase ? peers_.all : peers_in_other_units(peers_, way);
+    return k == 0 && way == ExchangeWay::one_phase ? peers_->all
+                                                   : peers_in_other_units(*peers_, way);
   }
   // What a holder sends at least to ranks outside of its unit of a level. Of the innermost it is
   // known how many units hold a shard, and what lies in them.
@@ -117,15 +117,15 @@ class ExchangeFloor {
     if (way == ExchangeWay::one_phase) {
       int64_t near = saturating_mul(holders_, unit_ranks);
       if (level == 0)
-        near = std::min(near, saturating_mul(peers_.holding_units, peers_.wanting_inside));
+        near = std::min(near, saturating_mul(peers_->holding_units, peers_->wanting_inside));
       return saturated(ceil_share(near));
     }
     // By each unit that wants part of a shard and holds none of it, once for all its members that
     // want the same.
     int128 fetched = 0;
     if (level == 0) {
-      const int128 inside = std::min(int128{shard_}, int128{shared_} * peers_.targets_inside);
-      fetched = int128{shard_} * peers_.wanting_units - inside * peers_.holding_units;
+      const int128 inside = std::min(int128{shard_}, int128{shared_} * peers_->targets_inside);
+      fetched = int128{shard_} * peers_->wanting_units - inside * peers_->holding_units;
     } else {
       fetched = int128{shard_} * (ceil_div(wanting_, unit_ranks) - holders_);
     }
@@ -141,8 +141,7 @@ class ExchangeFloor {
   const PlanProblem& p_;
   const SearchState& from_;
   const SearchState& to_;
-  ExchangePeers peers_;
-  bool asked_ = false;
+  std::optional<ExchangePeers> peers_;  // none: not needed yet
   int64_t contributions_ = 1;
   int64_t element_ = 1;
   int64_t holders_ = 1;  // of a shard

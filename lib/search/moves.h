@@ -59,7 +59,8 @@ bool collective_moves(const PlanProblem& p, const SearchState& from, std::vector
 // Whether slices and to_partials alone lead from here to the target (never wrongly false).
 [[nodiscard]] bool local_steps_lead_to_target(const PlanProblem& p, const SearchState& at);
 
-// Whether slices alone lead from one state to the other, a sub-axis at a time.
+// Whether slices alone lead from one state to the other. Law: those that are listed do, one after
+// another.
 [[nodiscard]] bool slices_lead_to(const PlanProblem& p, const SearchState& from,
                                   const SearchState& to);
 
