@@ -15,7 +15,8 @@ Status check_rank(const Plan& plan, const std::optional<int64_t>& rank) {
   const int64_t ranks = rank_count(plan.meshes);
   if (ranks > most_ranks) {
     return bad_input("the plan has " + with_commas(ranks) +
-                     " ranks and transfers are listed for at most " + with_commas(most_ranks));
+                     " ranks, transfers are listed for at most " + with_commas(most_ranks) +
+                     "; plan the same redistributions on smaller mesh dims to list them");
   }
   if (!rank) return Done{};
   std::vector<int64_t> ids;

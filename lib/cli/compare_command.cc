@@ -26,7 +26,8 @@ int compare_command(Context& context, const Arguments& arguments) {
   if (rank_count(plan->meshes) > most_ranks) {
     return context.fail(
         path, bad_input("the plan has " + with_commas(rank_count(plan->meshes)) +
-                        " ranks; dumps are compared for at most " + with_commas(most_ranks)));
+                        " ranks, dumps are compared for at most " + with_commas(most_ranks) +
+                        "; plan the program on smaller mesh dims, and dump it there"));
   }
   std::string text;
   bool same = true;
