@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cost/listed_bounds.h"
+#include "search/joining_sums.h"
 #include "search/optimal.h"
 
 namespace meshplan {
@@ -42,8 +43,9 @@ Result<StepList> plan_widest_first(const PlanQuestion& question, const LevelMap&
     left.with_every_set = std::move(widest->steps);
   }
   auto planned = plan_optimal(question, levels, budget, {{}, INT64_MAX, &problem});
-  // With fewer sets nothing takes less.
-  if (planned && widest) planned->least_ps = std::max(planned->least_ps, widest->least_ps);
+  // With fewer sets nothing takes less, but for what joining counts at.
+  if (planned && !planned->shortcuts.none() && widest && problem)
+    planned->least_ps = std::max(planned->least_ps, widest->least_ps - most_joining_ps(*problem));
   left.problem = std::move(problem);
   left.levels = &levels;
   return planned;
