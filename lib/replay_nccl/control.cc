@@ -322,28 +322,32 @@ struct Control::Inside {
   }
 
   // Process 0: what has come in meanwhile. An error is passed on to everyone at once; so is the end
-  // of a process whose word is needed. Otherwise the end may come after all that it had to do: that
-  // is for the caller to judge.
+  // of a process whose word is needed, or by which calls of others may have failed. Otherwise it
+  // may come after all that the process had to do: that is for the caller to judge.
   std::optional<Error> hear_everyone(const std::string& place, bool needed) {
     std::vector<int64_t> gone;
+    std::optional<Error> failed;
     for (size_t p = 1; p < lines.size() && !known; ++p) {
       Line& line = lines[p];
       line.listen_once();
+      bool is_wrong = false;
       while (auto message = line.next()) {
-        if (message->kind == Kind::error) {
-          known = decoded(message->bytes);
+        is_wrong = message->kind == Kind::error;
+        if (is_wrong) {
+          if (!failed) failed = decoded(message->bytes);
           break;
         }
         said[p] = std::move(message->bytes);
       }
-      if (line.closed && !said[p]) gone.push_back(static_cast<int64_t>(p));
+      if (line.closed && !said[p] && !is_wrong) gone.push_back(static_cast<int64_t>(p));
     }
     if (!known && !gone.empty()) {
       const Error ended = environment(place + ": " + names(gone) +
                                       (gone.size() == 1 ? " has ended" : " have ended"));
-      if (!needed) return ended;
+      if (!needed && !failed) return ended;
       known = ended;
     }
+    if (!known) known = failed;
     if (known) tell_everyone(Kind::error, encoded(*known));
     return known;
   }

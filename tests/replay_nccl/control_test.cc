@@ -20,20 +20,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Both processes of a run as threads of this one; process 1 calls when it is told to.
+// The processes of a run as threads of this one; the others call when they are told to.
 struct Run {
+  int64_t processes;
   std::promise<std::string> word;
   std::shared_future<std::string> known = word.get_future().share();
   std::future<Result<std::unique_ptr<Control>>> leader;
 
-  explicit Run(std::chrono::milliseconds introduction) {
+  explicit Run(std::chrono::milliseconds introduction, int64_t count = 2) : processes(count) {
     leader = std::async(std::launch::async, [this, introduction] { return Control::open(question(0, introduction)); });
   }
 
   Control::Question question(int64_t process, std::chrono::milliseconds introduction) {
     Control::Question q;
     q.process = process;
-    q.processes = 2;
+    q.processes = processes;
     q.host = "127.0.0.1";
     q.rank_text = [](int64_t p) { return "rank " + std::to_string(p); };
     q.deadline = Clock::now() + std::chrono::seconds(20);
@@ -158,4 +159,31 @@ TEST_CASE("many silent callers do not keep a process of the run out") {
   CHECK(is_cut_off(calls.front(), std::chrono::seconds(5)));
   run.finish();
   for (const int fd : calls) close(fd);
+}
+
+// The others' calls fail where one of them ends, and process 0 may hear of both at once.
+TEST_CASE("a process that has ended is named before an error that another one met") {
+  for (const bool needed : {false, true}) {
+    CAPTURE(needed);
+    Run run(std::chrono::seconds(10), 3);
+    auto first = std::async(std::launch::async, [&] { return Control::open(run.question(1, std::chrono::seconds(10))); });
+    auto second = Control::open(run.question(2, std::chrono::seconds(10)));
+    auto ends = first.get();
+    auto lead = run.leader.get();
+    REQUIRE(second.ok());
+    REQUIRE(ends.ok());
+    REQUIRE_MESSAGE(lead.ok(), lead.error().message);
+    ends->reset();
+    (*second)->report(environment("test: a call failed"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::optional<Error> wrong;
+    if (needed) {
+      const auto all = (*lead)->gather("zero", "test", Clock::now() + std::chrono::seconds(20));
+      if (!all) wrong = all.error();
+    } else {
+      wrong = (*lead)->trouble("test");
+    }
+    REQUIRE(wrong);
+    CHECK(wrong->message == "test: rank 1 has ended");
+  }
 }
