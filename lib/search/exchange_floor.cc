@@ -49,14 +49,9 @@ class ExchangeFloor {
   // Of any way, by what is missing alone: told in a fraction of the time.
   [[nodiscard]] int64_t least_ps() const {
     if (missing_ == 0) return 0;
-    int64_t bandwidth = 0;
-    int64_t latency = INT64_MAX;
-    for (const TopologyLevel& level : p_.topology->levels) {
-      bandwidth += exchange_mb_per_s(level);
-      latency = std::min(latency, level.latency_ns);
-    }
-    return saturating_add(saturating_mul(latency, 1000),
-                          transfer_ps(saturating_mul(missing_, element_), 1, bandwidth));
+    const Links links = links_from(0);
+    return saturating_add(saturating_mul(links.latency_ns, 1000),
+                          transfer_ps(saturating_mul(missing_, element_), 1, links.mb_per_s));
   }
 
   [[nodiscard]] int64_t ps(ExchangeWay way) {
@@ -74,12 +69,7 @@ class ExchangeFloor {
     for (size_t k = 0; k < levels.size(); ++k) {
       const int64_t elements = k == 0 ? received : sent_beyond(k - 1, way);
       if (elements <= 0) break;
-      int64_t bandwidth = 0;
-      int64_t latency = INT64_MAX;
-      for (size_t l = k; l < levels.size(); ++l) {
-        bandwidth += exchange_mb_per_s(levels[l]);
-        latency = std::min(latency, levels[l].latency_ns);
-      }
+      const Links links = links_from(k);
       int64_t peers = peers_beyond(k, way);
       int64_t start_ns = peers_->start_ns[static_cast<size_t>(way)];
       if (way == ExchangeWay::by_all && k == 1) {
@@ -89,7 +79,7 @@ class ExchangeFloor {
           start_ns = saturating_add(start_ns, saturating_mul(asking - peers, outer_peer_ns()));
         peers = std::max(peers, asking);
       }
-      latency = std::max(latency, start_ns);
+      int64_t latency = std::max(links.latency_ns, start_ns);
       if (way == ExchangeWay::one_phase) latency = saturating_add(latency, peers_->peers_ns);
       const int64_t bytes = saturating_mul(elements, element_);
       // Peers that one phase pays for may all lie outside.
@@ -97,13 +87,26 @@ class ExchangeFloor {
       const PaidPeers paid = may_lie_outside ? peers_->paid : PaidPeers{};
       const int64_t transfer = k + 1 == levels.size()
                                    ? least_transfer_ps(levels.back(), bytes, 1, peers, paid)
-                                   : transfer_ps(bytes, 1, bandwidth);
+                                   : transfer_ps(bytes, 1, links.mb_per_s);
       most = std::max(most, saturating_add(saturating_mul(latency, 1000), transfer));
     }
     return most;
   }
 
  private:
+  // Of a level and those outside of it together.
+  struct Links {
+    int64_t mb_per_s = 0;
+    int64_t latency_ns = INT64_MAX;  // the least
+  };
+  [[nodiscard]] Links links_from(size_t level) const {
+    Links links;
+    for (size_t l = level; l < p_.topology->levels.size(); ++l) {
+      links.mb_per_s += exchange_mb_per_s(p_.topology->levels[l]);
+      links.latency_ns = std::min(links.latency_ns, p_.topology->levels[l].latency_ns);
+    }
+    return links;
+  }
   [[nodiscard]] int64_t outer_peer_ns() const { return p_.known_peers.prices.outer_peer_ns; }
   // Of what goes beyond units of the level inside of level k.
   [[nodiscard]] int64_t peers_beyond(size_t k, ExchangeWay way) const {

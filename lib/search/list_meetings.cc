@@ -16,43 +16,32 @@ constexpr size_t most_parts = 64;
 // Parts that are not empty: where the first ones end, or, from the dim's end, where the last begin.
 class PartsLister {
  public:
-  PartsLister(const PlanProblem& p, const SearchState& s, int d, std::vector<int64_t>& out)
-      : p_(p), s_(s), d_(d), out_(out) {}
-  void first(int begin, int64_t lo, int64_t width) {
-    if (width == 0 || out_.size() == most_parts) return;
-    if (begin == s_.end_of(d_)) {
-      out_.push_back(lo + width);
-      return;
-    }
-    const Cut cut = cut_of(begin, width);
-    for (int64_t at = 0; at < width && out_.size() < most_parts; at += cut.chunk)
-      first(cut.next, lo + at, std::min(cut.chunk, width - at));
+  PartsLister(const PlanProblem& p, const SearchState& s, int d, int64_t extent, bool from_end,
+              std::vector<int64_t>& out)
+      : p_(p), s_(s), d_(d), extent_(extent), from_end_(from_end), out_(out) {
+    out.clear();
   }
-  // `behind`: elements of the dim behind the part.
-  void last(int begin, int64_t behind, int64_t width) {
+  void list(int begin, int64_t lo, int64_t width) {
     if (width == 0 || out_.size() == most_parts) return;
     if (begin == s_.end_of(d_)) {
-      out_.push_back(behind + width);
+      out_.push_back(from_end_ ? extent_ - lo : lo + width);
       return;
     }
-    const Cut cut = cut_of(begin, width);
-    int64_t at = floor_div(width - 1, cut.chunk) * cut.chunk;
-    for (int64_t end = width; at >= 0 && out_.size() < most_parts; end = at, at -= cut.chunk)
-      last(cut.next, behind + width - end, end - at);
+    const SubAxisRun run = run_of_sub_axes(p_, s_, d_, begin);
+    const int64_t chunk = run.chunk_of(width);
+    const int64_t parts = ceil_div(width, chunk);
+    for (int64_t i = 0; i < parts && out_.size() < most_parts; ++i) {
+      const int64_t at = (from_end_ ? parts - 1 - i : i) * chunk;
+      list(run.end, lo + at, std::min(chunk, width - at));
+    }
   }
 
  private:
-  struct Cut {
-    int next = 0;
-    int64_t chunk = 1;
-  };
-  [[nodiscard]] Cut cut_of(int begin, int64_t width) const {
-    const SubAxisRun run = run_of_sub_axes(p_, s_, d_, begin);
-    return {run.end, ceil_div(width, run.cut_into) * floor_div(run.cut_into, run.parts)};
-  }
   const PlanProblem& p_;
   const SearchState& s_;
   int d_;
+  int64_t extent_;
+  bool from_end_;
   std::vector<int64_t>& out_;
 };
 
@@ -62,7 +51,7 @@ int64_t parts_within(const PlanProblem& p, const SearchState& s, int d, int begi
                      int64_t within) {
   if (begin == s.end_of(d)) return 1;
   const SubAxisRun run = run_of_sub_axes(p, s, d, begin);
-  const int64_t chunk = ceil_div(width, run.cut_into) * floor_div(run.cut_into, run.parts);
+  const int64_t chunk = run.chunk_of(width);
   const int64_t whole = floor_div(within, chunk);
   const int64_t rest = within - whole * chunk;
   int64_t parts = 0;
@@ -104,7 +93,6 @@ ListMeetings::Parts ListMeetings::parts(const PlanProblem& p, const RankSides::L
   Parts& parts = known[sides.list];
   if (!parts.first.empty()) return parts;
   thread_local std::vector<int64_t> listed;
-  listed.clear();
   if (sides.even) {
     listed.resize(std::min(most_parts, static_cast<size_t>(sides.numbers)));
     for (size_t k = 0; k < listed.size(); ++k)
@@ -114,13 +102,12 @@ ListMeetings::Parts ListMeetings::parts(const PlanProblem& p, const RankSides::L
     return parts;
   }
   const int64_t extent = p.tensor.shape[static_cast<size_t>(p.tensor_dim[as_index(d)])];
-  PartsLister lister(p, lists.of, d, listed);
-  lister.first(lists.of.begin_of(d), 0, extent);
-  parts.first = room_.keep(std::span<const int64_t>(listed));
-  if (listed.size() < most_parts || listed.back() == extent) return parts;
-  listed.clear();
-  lister.last(lists.of.begin_of(d), 0, extent);
-  parts.last = room_.keep(std::span<const int64_t>(listed));
+  const auto list = [&](bool from_end) {
+    PartsLister(p, lists.of, d, extent, from_end, listed).list(lists.of.begin_of(d), 0, extent);
+    return room_.keep(std::span<const int64_t>(listed));
+  };
+  parts.first = list(false);
+  if (parts.first.size() == most_parts && parts.first.back() < extent) parts.last = list(true);
   return parts;
 }
 

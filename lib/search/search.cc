@@ -189,15 +189,9 @@ void Search::push(int32_t i) {
 }
 
 bool Search::slice_to_target() {
-  if (!options_.collectives || p_.peak_limit != INT64_MAX || p_.target.made != p_.source.made ||
-      p_.target.pending != p_.source.pending || !local_steps_lead_to_target(p_, p_.source))
+  if (!options_.collectives || p_.peak_limit != INT64_MAX ||
+      !slices_lead_to(p_, p_.source, p_.target))
     return false;
-  // One sub-axis after the other.
-  for (int d = 0; d < p_.dims; ++d) {
-    for (int k = p_.source.length(d); k < p_.target.length(d); ++k) {
-      if (!shards_nest(p_, p_.target, d, k)) return false;
-    }
-  }
   has_best_ = wanted_ = true;
   best_ = {};
   best_edges_.clear();

@@ -84,7 +84,7 @@ bool shards_nest(const PlanProblem& p, const SearchState& s, int d, int k) {
     if (run.end <= cut) {
       std::vector<int64_t> next;
       for (const int64_t width : widths) {
-        const int64_t chunk = ceil_div(width, run.cut_into) * floor_div(run.cut_into, run.parts);
+        const int64_t chunk = run.chunk_of(width);
         for (const int64_t part : {std::min(chunk, width), chunk > 0 ? floor_mod(width, chunk) : 0})
           if (std::find(next.begin(), next.end(), part) == next.end()) next.push_back(part);
       }

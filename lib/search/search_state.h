@@ -18,6 +18,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/int_math.h"
 #include "cost/bounds.h"
 #include "cost/collective_time.h"
 #include "cost/exchange.h"
@@ -269,6 +270,10 @@ struct SubAxisRun {
   int end = 0;
   int64_t parts = 1;     // that the run has
   int64_t cut_into = 1;  // a multiple of them
+  // Of so many elements what each part takes, but for the last ones.
+  [[nodiscard]] int64_t chunk_of(int64_t width) const {
+    return ceil_div(width, cut_into) * floor_div(cut_into, parts);
+  }
 };
 [[nodiscard]] SubAxisRun run_of_sub_axes(const PlanProblem& p, const SearchState& s, int d,
                                          int begin);
