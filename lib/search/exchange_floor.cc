@@ -54,7 +54,8 @@ class ExchangeFloor {
                           transfer_ps(saturating_mul(missing_, element_), 1, links.mb_per_s));
   }
 
-  [[nodiscard]] int64_t ps(ExchangeWay way) {
+  // `of_more_wanted`: that one to a state which wants more takes at least, too.
+  [[nodiscard]] int64_t ps(ExchangeWay way, bool of_more_wanted = false) {
     if (!peers_) peers_ = exchange_peers(p_, from_, to_);
     // Every element of a shard is wanted by as many ranks, of which holders have at most their
     // box's share; in one phase the holders send the rest. In two, others pass on what they
@@ -72,7 +73,7 @@ class ExchangeFloor {
       const Links links = links_from(k);
       int64_t peers = peers_beyond(k, way);
       int64_t start_ns = peers_->start_ns[static_cast<size_t>(way)];
-      if (way == ExchangeWay::by_all && k == 1) {
+      if (way == ExchangeWay::by_all && k == 1 && !of_more_wanted) {
         // Who fetches takes no more than an even share, which is none larger than a box.
         const int64_t asking = ceil_div(elements, longest_stretch(p_, to_, box_elements(p_, to_)));
         if (asking > peers)
@@ -170,23 +171,23 @@ bool by_all_decides(int64_t others_ps, int64_t by_all_ps, int64_t enough_ps) {
 }
 
 // The least with what all may fetch.
-int64_t with_by_all(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                    int64_t others_ps, int64_t by_all_ps, int64_t enough_ps) {
+AnyWayFloor with_by_all(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                        int64_t others_ps, int64_t by_all_ps, int64_t enough_ps) {
   if (by_all_decides(others_ps, by_all_ps, enough_ps) && !may_go(p, from, to, ExchangeWay::by_all))
-    return others_ps;
-  return std::min(others_ps, by_all_ps);
+    return {others_ps, false, false};
+  return {std::min(others_ps, by_all_ps)};
 }
 
-int64_t by_peers_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                    const RankSides::Lists& before, const RankSides::Lists& after,
-                    int64_t enough_ps) {
+AnyWayFloor by_peers(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                     const RankSides::Lists& before, const RankSides::Lists& after,
+                     int64_t enough_ps) {
   const LeastByPeers& least = least_by_peers(p, from, to, before, after);
   const auto in = [&](ExchangeWay way) { return least[static_cast<size_t>(way)]; };
   int64_t ps = saturating_mul(in(ExchangeWay::one_phase), 1000);
-  if (from.pending != to.pending) return ps;
+  if (from.pending != to.pending) return {ps};
   ps = std::min(ps, saturating_mul(in(ExchangeWay::two_phases), 1000));
   const int64_t by_all = saturating_mul(in(ExchangeWay::by_all), 1000);
-  if (!p.all_may_fetch) return ps;
+  if (!p.all_may_fetch) return {ps, true, by_all >= ps};
   if (by_all_decides(ps, by_all, enough_ps)) {
     p.sides.recall(before);
     p.sides.recall(after);
@@ -196,17 +197,18 @@ int64_t by_peers_ps(const PlanProblem& p, const SearchState& from, const SearchS
 
 }  // namespace
 
-int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                           int64_t enough_ps) {
-  if (is_not_floored(p, from, to)) return 0;
+AnyWayFloor few_peers_floor(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                            int64_t enough_ps) {
+  if (is_not_floored(p, from, to)) return {};
   const RankSides::Lists& before = p.sides.lists(p, from);
-  return by_peers_ps(p, from, to, before, p.sides.lists(p, to), enough_ps);
+  return by_peers(p, from, to, before, p.sides.lists(p, to), enough_ps);
 }
 
-int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                           const RankSides::Lists& before, const RankSides::Lists& after,
-                           int64_t enough_ps) {
-  return is_not_floored(p, from, to) ? 0 : by_peers_ps(p, from, to, before, after, enough_ps);
+AnyWayFloor few_peers_floor(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                            const RankSides::Lists& before, const RankSides::Lists& after,
+                            int64_t enough_ps) {
+  return is_not_floored(p, from, to) ? AnyWayFloor{}
+                                     : by_peers(p, from, to, before, after, enough_ps);
 }
 
 namespace {
@@ -217,25 +219,29 @@ struct Floor {
 struct OfBoxes {};
 struct OfFloors {};
 
-int64_t count_boxes_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                             int64_t enough_ps) {
-  if (is_not_floored(p, from, to)) return bound_between(p, from, to).ps;
+AnyWayFloor count_boxes_floor(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                              int64_t enough_ps) {
+  // Of a bound nothing is said of other states.
+  if (is_not_floored(p, from, to)) return {bound_between(p, from, to).ps, false, false};
   p.work += static_cast<int64_t>(p.listed_ranks()) / 4 + work::floors;
   ExchangeFloor floor(p, from, to);
-  if (const int64_t least = floor.least_ps(); least > enough_ps) return least;
+  if (const int64_t least = floor.least_ps(); least > enough_ps) return {least};
   const int64_t one_phase = floor.ps(ExchangeWay::one_phase);
-  if (from.pending != to.pending || !has_two_levels(p)) return one_phase;
+  if (from.pending != to.pending || !has_two_levels(p)) return {one_phase};
   const int64_t ps = std::min(one_phase, floor.ps(ExchangeWay::two_phases));
-  if (!p.all_may_fetch) return ps;
-  return with_by_all(p, from, to, ps, floor.ps(ExchangeWay::by_all), enough_ps);
+  AnyWayFloor least{ps};
+  if (p.all_may_fetch)
+    least = with_by_all(p, from, to, ps, floor.ps(ExchangeWay::by_all), enough_ps);
+  least.of_more_wanted = floor.ps(ExchangeWay::by_all, true) >= least.ps;
+  return least;
 }
 
 }  // namespace
 
-int64_t boxes_floor_ps(const PlanProblem& p, const SearchState& from, const SearchState& to,
-                       int64_t enough_ps) {
-  const auto count = [&] { return Floor{count_boxes_floor_ps(p, from, to, enough_ps)}; };
-  return PairMemo<OfBoxes, Floor>::of(p, from, to, 0, enough_ps, count).ps;
+AnyWayFloor boxes_floor(const PlanProblem& p, const SearchState& from, const SearchState& to,
+                        int64_t enough_ps) {
+  const auto count = [&] { return count_boxes_floor(p, from, to, enough_ps); };
+  return PairMemo<OfBoxes, AnyWayFloor>::of(p, from, to, 0, enough_ps, count);
 }
 
 namespace {

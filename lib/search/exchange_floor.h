@@ -42,17 +42,27 @@ using WayFloors = std::array<int64_t, exchange_ways.size()>;
                                               const SearchState& to, ExchangeWay way,
                                               int64_t enough_ps = INT64_MAX);
 
-// Of the way that takes least, by what ranks hold and want and by peers, not by units: told sooner.
-// Where floors are 0, the bound of any plan. Up to `enough_ps`, and above it, it may be less than
-// is known, but on the same side of it.
-[[nodiscard]] int64_t boxes_floor_ps(const PlanProblem& p, const SearchState& from,
-                                     const SearchState& to, int64_t enough_ps = INT64_MAX);
-// The same by its peers alone: told soonest.
-[[nodiscard]] int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from,
-                                         const SearchState& to, int64_t enough_ps = INT64_MAX);
+// Of the way that takes least.
+struct AnyWayFloor {
+  int64_t ps = 0;
+  // Whether no exchange takes less from a state that slices of `from` lead to, and whether none to
+  // one whose slices lead to `to` does. All may fetch there though they may not here, and where
+  // more is wanted members fetch for one another.
+  bool of_less_held = true;
+  bool of_more_wanted = true;
+};
+// By what ranks hold and want and by peers, not by units: told sooner. Where floors are 0, the
+// bound of any plan. Up to `enough_ps`, and above it, it may be less than is known, but on the same
+// side of it.
+// Law: never above price_between, nor above that between states of which it is told, too.
+[[nodiscard]] AnyWayFloor boxes_floor(const PlanProblem& p, const SearchState& from,
+                                      const SearchState& to, int64_t enough_ps = INT64_MAX);
+// The same by its peers alone: told sooner still. The same law.
+[[nodiscard]] AnyWayFloor few_peers_floor(const PlanProblem& p, const SearchState& from,
+                                          const SearchState& to, int64_t enough_ps = INT64_MAX);
 // The same where their lists are known.
-[[nodiscard]] int64_t few_peers_floor_ps(const PlanProblem& p, const SearchState& from,
-                                         const SearchState& to, const RankSides::Lists& before,
-                                         const RankSides::Lists& after, int64_t enough_ps);
+[[nodiscard]] AnyWayFloor few_peers_floor(const PlanProblem& p, const SearchState& from,
+                                          const SearchState& to, const RankSides::Lists& before,
+                                          const RankSides::Lists& after, int64_t enough_ps);
 
 }  // namespace meshplan

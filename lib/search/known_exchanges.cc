@@ -24,7 +24,7 @@ LeastExchange KnownExchanges::unknown(const PlanProblem& p, uint32_t from, uint3
   const SearchState& aim = states_[to];
   const auto reduced = static_cast<uint16_t>(at.pending & ~aim.pending);
   const bool runs = from != to && (aim.pending & ~at.pending) == 0 && may_reduce(p, at, reduced);
-  return runs ? LeastExchange(latency_ps, Known::latency) : LeastExchange();
+  return runs ? LeastExchange(latency_ps, Known::latency, true, true) : LeastExchange();
 }
 
 void KnownExchanges::ask_to(const PlanProblem& p, uint32_t to, int64_t latency_ps) {

@@ -20,7 +20,7 @@ namespace meshplan {
 struct PlanProblem;
 
 // Of a state or a step that is of no use; sums of two do not overflow.
-constexpr int64_t too_long = INT64_MAX >> 4;
+constexpr int64_t too_long = INT64_MAX >> 5;
 
 // Each takes more work than the one before.
 enum class Known : uint8_t { latency, peers, boxes, floors, close_floors, price };
@@ -29,15 +29,22 @@ enum class Known : uint8_t { latency, peers, boxes, floors, close_floors, price 
 class LeastExchange {
  public:
   LeastExchange() : LeastExchange(too_long, Known::price) {}
-  LeastExchange(int64_t ps, Known known)
-      : packed_(std::min(ps, too_long) << known_bits | static_cast<int64_t>(known)) {}
-  [[nodiscard]] int64_t ps() const { return packed_ >> known_bits; }
+  LeastExchange(int64_t ps, Known known, bool of_less_held = false, bool of_more_wanted = false)
+      : packed_(std::min(ps, too_long) << bits | int64_t{of_more_wanted} << (known_bits + 1) |
+                int64_t{of_less_held} << known_bits | static_cast<int64_t>(known)) {}
+  [[nodiscard]] int64_t ps() const { return packed_ >> bits; }
   [[nodiscard]] Known known() const {
     return static_cast<Known>(packed_ & ((1 << known_bits) - 1));
   }
+  // Whether an exchange takes no less from a state that holds less, or to one that wants more: what
+  // is sent there could be sent here. So it is of most that is told by what ranks miss and by peers
+  // (AnyWayFloor); not by units, which count on shards to come from the nearest.
+  [[nodiscard]] bool of_less_held() const { return (packed_ >> known_bits & 1) != 0; }
+  [[nodiscard]] bool of_more_wanted() const { return (packed_ >> (known_bits + 1) & 1) != 0; }
 
  private:
   static constexpr int known_bits = 3;
+  static constexpr int bits = known_bits + 2;
   int64_t packed_;
 };
 
@@ -76,6 +83,11 @@ class KnownExchanges {
   // Of two states of which one was asked for. Valid until one is asked for.
   [[nodiscard]] LeastExchange& between(uint32_t from, uint32_t to) {
     return from < to_[to].size() ? to_[to][from] : from_[from][to];
+  }
+  // What is known of it so far; nullptr: it was not asked for.
+  [[nodiscard]] const LeastExchange* find(uint32_t from, uint32_t to) const {
+    if (from < to_[to].size()) return &to_[to][from];
+    return to < from_[from].size() ? &from_[from][to] : nullptr;
   }
   [[nodiscard]] LeastOfWays& by_way(uint32_t from, uint32_t to) {
     return by_way_[uint64_t{from} << 32 | to];

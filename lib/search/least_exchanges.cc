@@ -10,8 +10,13 @@
 
 namespace meshplan {
 
-LeastExchanges::LeastExchanges(const LeftQuestion& question, const std::vector<LeftState>& states)
-    : q_(question), p_(*question.problem), states_(states), known_(p_.known_exchanges) {
+LeastExchanges::LeastExchanges(const LeftQuestion& question, const std::vector<LeftState>& states,
+                               const StateMoves& moves)
+    : q_(question),
+      p_(*question.problem),
+      states_(states),
+      moves_(moves),
+      known_(p_.known_exchanges) {
   for (const LeftState& state : states) {
     known_as_.push_back(known_.number(state.at));
     if (q_.world != nullptr) {
@@ -23,6 +28,35 @@ LeastExchanges::LeastExchanges(const LeftQuestion& question, const std::vector<L
   }
 }
 
+namespace {
+
+// What was known holds still.
+void know(LeastExchange& least, const AnyWayFloor& floor, Known known) {
+  if (floor.ps > least.ps()) {
+    least = {floor.ps, known, floor.of_less_held, floor.of_more_wanted};
+  } else {
+    least = {least.ps(), known, least.of_less_held(), least.of_more_wanted()};
+  }
+}
+
+}  // namespace
+
+bool LeastExchanges::inherit(size_t from, size_t to, LeastExchange& least) const {
+  LeastExchange most = least;
+  const auto look_at = [&](size_t f, size_t t, auto is_told) {
+    const LeastExchange* const other = known_.find(known_as_[f], known_as_[t]);
+    if (other != nullptr && other->ps() > most.ps() && is_told(*other)) most = *other;
+  };
+  p_.work += work::key;
+  for (const uint32_t holds_more : moves_.coarser[from])
+    look_at(holds_more, to, [](const LeastExchange& e) { return e.of_less_held(); });
+  for (const uint32_t wants_less : moves_.finer[to])
+    look_at(from, wants_less, [](const LeastExchange& e) { return e.of_more_wanted(); });
+  if (most.ps() == least.ps()) return false;
+  least = {most.ps(), least.known(), most.of_less_held(), most.of_more_wanted()};
+  return true;
+}
+
 void LeastExchanges::refine(size_t from, size_t to, int64_t most) {
   if (q_.world != nullptr) return refine_packed(from, to, most);
   const SearchState& at = states_[from].at;
@@ -30,20 +64,21 @@ void LeastExchanges::refine(size_t from, size_t to, int64_t most) {
   LeastExchange& least = known_.between(known_as_[from], known_as_[to]);
   const int64_t ps = least.ps();
   const Known known = least.known();
-  if (known != Known::latency) {
+  if (known < Known::floors && inherit(from, to, least)) return;
+  if (known > Known::latency) {
     p_.sides.recall(lists_[to]);
     p_.sides.recall(lists_[from]);
   }
   switch (known) {
     case Known::latency:
       // By levels peers cost little beside what the bound says.
-      least = {
-          std::max(ps, p_.times.grow() ? few_peers_ps(from, to, most)
-                                       : larger_box_ps(p_, at, aim, largest_[from], largest_[to])),
-          Known::peers};
+      know(least,
+           p_.times.grow() ? few_peers(from, to, most)
+                           : AnyWayFloor{larger_box_ps(p_, at, aim, largest_[from], largest_[to])},
+           Known::peers);
       return;
     case Known::peers:
-      least = {std::max(ps, boxes_floor_ps(p_, at, aim, most)), Known::boxes};
+      know(least, boxes_floor(p_, at, aim, most), Known::boxes);
       return;
     case Known::boxes:
       least = floor_each(from, to, ps, most);
@@ -86,12 +121,12 @@ void LeastExchanges::refine_packed(size_t from, size_t to, int64_t most) {
   least = each.least();
 }
 
-int64_t LeastExchanges::few_peers_ps(size_t from, size_t to, int64_t most) const {
+AnyWayFloor LeastExchanges::few_peers(size_t from, size_t to, int64_t most) const {
   const SearchState& at = states_[from].at;
   const SearchState& aim = states_[to].at;
   if (!p_.sides.knows(lists_[from]) || !p_.sides.knows(lists_[to]))
-    return few_peers_floor_ps(p_, at, aim, most);
-  return few_peers_floor_ps(p_, at, aim, lists_[from], lists_[to], most);
+    return few_peers_floor(p_, at, aim, most);
+  return few_peers_floor(p_, at, aim, lists_[from], lists_[to], most);
 }
 
 // What is above `most` is told anew where it is asked for again, and kept only where all may

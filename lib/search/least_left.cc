@@ -32,7 +32,7 @@ class WaysBetween {
         states_(states),
         ends_(ends),
         work_before_(p_.work),
-        exchanges_(question, states),
+        exchanges_(question, states, moves),
         steps_{question, states, moves, exchanges_, std::min(question.most_ps, too_long - 1)},
         from_source_(steps_, EndWays::End::source, ends.source),
         to_target_(steps_, EndWays::End::target, ends.target) {
@@ -238,6 +238,8 @@ bool list_moves(const LeftQuestion& q, const std::vector<LeftState>& states,
   moves.from.resize(states.size());
   moves.leads_to.resize(states.size());
   moves.to.resize(states.size());
+  moves.finer.resize(states.size());
+  moves.coarser.resize(states.size());
   MoveLimits limits;
   limits.least_latency_ps = q.collective_latency_ps;
   std::vector<Edge> edges;
@@ -254,6 +256,10 @@ bool list_moves(const LeftQuestion& q, const std::vector<LeftState>& states,
       moves.to[as_index(to)].push_back(
           {static_cast<uint32_t>(i), static_cast<uint32_t>(kept.size())});
       moves.leads_to[i].push_back(static_cast<uint32_t>(to));
+      if (edge.op == Op::slice) {
+        moves.finer[i].push_back(static_cast<uint32_t>(to));
+        moves.coarser[as_index(to)].push_back(static_cast<uint32_t>(i));
+      }
       kept.push_back(edge);
     }
     moves.from[i].assign(kept.begin(), kept.end());  // no more room than they take

@@ -433,11 +433,11 @@ void Search::exchanges_reducing(int32_t from, const SearchState& at, const Packe
         int64_t most = key.reached;
         if (has_best_) most = std::min(most, best_.ps - key.left);
         // By levels peers cost little beside what the bound says.
-        if (p_.times.grow() && few_peers_floor_ps(p_, at, aim.at, most - g.ps) > most - g.ps)
+        if (p_.times.grow() && few_peers_floor(p_, at, aim.at, most - g.ps).ps > most - g.ps)
           continue;
         const int64_t here =
             saturating_add(g.ps, std::max(from == source_ ? aim.before : 0,
-                                          boxes_floor_ps(p_, at, aim.at, most - g.ps)));
+                                          boxes_floor(p_, at, aim.at, most - g.ps).ps));
         const int64_t there = std::max(outer, here);
         if (here > most || not_now(saturating_add(there, key.left))) continue;
         exchange_later(from, at, aim.at, key.left, there, most);

@@ -44,7 +44,7 @@ TEST_CASE("peers that were counted for other states alike are those that would b
       const ExchangePeers peers = exchange_peers(*p, from, to);
       const int64_t shards = shards_met(*p, from, to);
       p->known_peers.from = p->known_peers.to = {};
-      const int64_t few_ps = few_peers_floor_ps(*p, from, to);
+      const int64_t few_ps = few_peers_floor(*p, from, to).ps;
       PlanProblem fresh = *p;
       fresh.known_peers = {};
       REQUIRE(exchange_peers(fresh, from, to) == peers);
@@ -52,7 +52,7 @@ TEST_CASE("peers that were counted for other states alike are those that would b
       fresh.known_peers = {};
       const RankSides::Lists before = fresh.sides.lists(fresh, from);
       const RankSides::Lists after = fresh.sides.lists(fresh, to);
-      REQUIRE(few_peers_floor_ps(fresh, from, to, before, after, INT64_MAX) == few_ps);
+      REQUIRE(few_peers_floor(fresh, from, to, before, after, INT64_MAX).ps == few_ps);
       ++asked;
     }
     const auto& places = p->known_peers.of_met;

@@ -19,7 +19,13 @@ TEST_CASE("what is known of an exchange stays known, by whichever end it is aske
   for (int k = 0; k < 12; ++k) numbers.push_back(known.number(test::random_state(*p, 0, random)));
   const uint32_t a = numbers.front();
   const uint32_t b = *std::find_if(numbers.begin(), numbers.end(), [&](uint32_t n) { return n != a; });
+  CHECK(known.find(a, b) == nullptr);
   known.ask_from(*p, a, 7);
+  REQUIRE(known.find(a, b) != nullptr);
+  CHECK(known.find(a, b)->of_less_held());
+  CHECK(known.find(a, b)->of_more_wanted());
+  CHECK_FALSE(known.find(a, a)->of_less_held());  // it does not run, which says nothing of others
+  CHECK(known.find(b, a) == nullptr);
   CHECK(known.between(a, a).ps() == too_long);
   CHECK(known.between(a, b).ps() == 7);
   CHECK(known.between(a, b).known() == Known::latency);
@@ -27,6 +33,12 @@ TEST_CASE("what is known of an exchange stays known, by whichever end it is aske
   known.ask_to(*p, b, 7);
   CHECK(known.between(a, b).ps() == 12);
   CHECK(known.between(a, b).known() == Known::floors);
+  CHECK_FALSE(known.find(a, b)->of_less_held());
+  known.between(a, b) = {13, Known::boxes, false, true};
+  CHECK(known.find(a, b)->ps() == 13);
+  CHECK(known.find(a, b)->known() == Known::boxes);
+  CHECK_FALSE(known.find(a, b)->of_less_held());
+  CHECK(known.find(a, b)->of_more_wanted());
   known.between(a, b) = {15, Known::price};
   known.ask_from(*p, a, 7);
   CHECK(known.between(a, b).ps() == 15);

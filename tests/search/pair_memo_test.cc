@@ -39,7 +39,7 @@ TEST_CASE("bounds and floors that are remembered are those of a problem that rem
       CAPTURE(to_text(to_state(*p, to), w.sizes));
       if (asked[to_text(to_state(*p, from), w.sizes) + to_text(to_state(*p, to), w.sizes)]++ > 0) ++remembered;
       const PlanProblem fresh = *p;
-      REQUIRE(few_peers_floor_ps(*p, from, to) == few_peers_floor_ps(fresh, from, to));
+      REQUIRE(few_peers_floor(*p, from, to).ps == few_peers_floor(fresh, from, to).ps);
       const Bounds bounds = bound_between(fresh, from, to);
       const auto check = [&](int64_t ps, int64_t all, int64_t enough) {
         REQUIRE(ps <= all);

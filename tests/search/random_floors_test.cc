@@ -100,11 +100,11 @@ void check_least_of_ways(const PlanProblem& p, const SearchState& from, const Se
     least = std::min(least, one);
   }
   REQUIRE(*std::min_element(all.begin(), all.end()) == least);
-  const int64_t by_boxes = boxes_floor_ps(p, from, to);
+  const int64_t by_boxes = boxes_floor(p, from, to).ps;
   REQUIRE(by_boxes <= least);
   // Where more than `enough` is told it may be less, but not as little as that.
   for (const int64_t enough : {by_boxes - 1, by_boxes / 8 * 7, by_boxes / 2}) {
-    const int64_t told = boxes_floor_ps(p, from, to, enough);
+    const int64_t told = boxes_floor(p, from, to, enough).ps;
     REQUIRE(told <= least);
     if (by_boxes > enough) REQUIRE(told > enough);
   }
@@ -144,9 +144,9 @@ TEST_CASE("random worlds: no exchange takes less than its floors, nor than a pri
         REQUIRE(cost.exact);
         REQUIRE(exchange_floor_ps(*p, from, to, way) <= cost.predicted_ps);
         REQUIRE(close_exchange_floor_ps(*p, from, to, way) <= cost.predicted_ps);
-        REQUIRE(few_peers_floor_ps(*p, from, to) <= cost.predicted_ps);
+        REQUIRE(few_peers_floor(*p, from, to).ps <= cost.predicted_ps);
         // Asked whether all may fetch where that decides.
-        REQUIRE(boxes_floor_ps(*p, from, to, cost.predicted_ps) <= cost.predicted_ps);
+        REQUIRE(boxes_floor(*p, from, to, cost.predicted_ps).ps <= cost.predicted_ps);
         REQUIRE(bound_between(*p, from, to).ps <= cost.predicted_ps);
         told += check_limits(*p, from, to, way, cost.predicted_ps, random);
         ++prices;
@@ -156,5 +156,93 @@ TEST_CASE("random worlds: no exchange takes less than its floors, nor than a pri
   }
   CHECK(prices > 40'000);
   CHECK(by_all > 10'000);
+  CHECK(told > 10'000);
+}
+
+namespace {
+
+bool slices_to(const PlanProblem& p, const SearchState& at, const SearchState& next) {
+  std::vector<Edge> moves;
+  (void)collective_moves(p, at, moves);
+  return std::any_of(moves.begin(), moves.end(), [&](const Edge& edge) { return edge.op == Op::slice && edge.to == next; });
+}
+
+// A state from which one slice leads to `s`; the same where there is none.
+SearchState holding_more(const PlanProblem& p, const SearchState& s, test::Random& random) {
+  SearchState more = s;
+  const auto d = static_cast<int>(random.below(p.dims));
+  if (s.length(d) > 0) drop_last(more, p.dims, d, 1);
+  return slices_to(p, more, s) ? more : s;
+}
+
+// A state to which one slice leads from `s`.
+SearchState wanting_less(const PlanProblem& p, const SearchState& s, test::Random& random) {
+  std::vector<Edge> moves;
+  (void)collective_moves(p, s, moves);
+  std::erase_if(moves, [](const Edge& edge) { return edge.op != Op::slice; });
+  return moves.empty() ? s : random.pick(moves).to;
+}
+
+// What is told of an exchange from a state that holds more, to one that wants less, where that says so.
+int64_t check_told(const PlanProblem& p, const SearchState& from, const SearchState& to, int64_t least_ps, test::Random& random) {
+  int64_t told = 0;
+  SearchState held = from;
+  SearchState wanted = to;
+  for (int k = 0; k < 4; ++k) {
+    if (random.one_in(2)) {
+      held = holding_more(p, held, random);
+    } else {
+      wanted = wanting_less(p, wanted, random);
+    }
+    if (held == wanted || (held == from && wanted == to)) continue;
+    CAPTURE(to_text(to_state(p, held), p.mesh_sizes));
+    CAPTURE(to_text(to_state(p, wanted), p.mesh_sizes));
+    const auto is_told = [&](const AnyWayFloor& floor) {
+      return (held == from || floor.of_less_held) && (wanted == to || floor.of_more_wanted);
+    };
+    for (const int64_t enough : {least_ps, least_ps - 1, least_ps / 2, INT64_MAX}) {
+      const AnyWayFloor peers = few_peers_floor(p, held, wanted, enough);
+      const AnyWayFloor boxes = boxes_floor(p, held, wanted, enough);
+      if (is_told(peers)) REQUIRE(peers.ps <= least_ps);
+      if (is_told(boxes)) REQUIRE(boxes.ps <= least_ps);
+      told += is_told(boxes) && boxes.ps > 0 ? 1 : 0;
+    }
+    REQUIRE(larger_box_ps(p, held, wanted, box_elements(p, held), box_elements(p, wanted)) <= least_ps);
+  }
+  return told;
+}
+
+}  // namespace
+
+TEST_CASE("random worlds: who holds more and wants less takes no more, by boxes and peers") {
+  constexpr uint64_t worlds = 300;
+  int64_t told = 0;
+  for (uint64_t seed = 0; seed < worlds; ++seed) {
+    CAPTURE(seed);
+    test::Random random(seed + 7'000);
+    std::mt19937_64 states(seed);
+    const Numbers sizes = random_sizes(random);
+    const Numbers shape = random_shape(random);
+    const Topology topology = random_links(random);
+    const Numbers ids = random_ids(random, mesh_size(test::mesh_of(sizes)));
+    test::SmallQuestion question(sizes, topology, {shape, DType::bfloat16}, ids);
+    question.request.reduce_dtype = DType::float32;
+    auto p = question.problem();
+    if (!p) continue;
+    // As of many ranks.
+    if (random.one_in(2)) p->all_may_fetch = false;
+    for (int k = 0; k < 60; ++k) {
+      const auto pending = static_cast<uint16_t>(k % 3 == 0 ? states() & p->all : 0);
+      const auto left = static_cast<uint16_t>(k % 6 == 0 ? pending & states() : pending);
+      const SearchState from = test::random_state(*p, pending, states);
+      const SearchState to = test::random_state(*p, left, states);
+      if (from == to) continue;
+      CAPTURE(to_text(to_state(*p, from), sizes));
+      CAPTURE(to_text(to_state(*p, to), sizes));
+      int64_t least = INT64_MAX;
+      for (const ExchangeWay way : test::ways_between(*p, from, to)) least = std::min(least, price_between(*p, from, to, way).predicted_ps);
+      told += check_told(*p, from, to, least, random);
+    }
+  }
   CHECK(told > 10'000);
 }

@@ -211,9 +211,9 @@ TEST_CASE("uneven extents: no exchange takes less than its floor, no step less t
         by_all += way == ExchangeWay::by_all;
         const int64_t floor = exchange_floor_ps(*p, from, to, way);
         REQUIRE(floor <= cost.predicted_ps);
-        REQUIRE(few_peers_floor_ps(*p, from, to) <= cost.predicted_ps);
+        REQUIRE(few_peers_floor(*p, from, to).ps <= cost.predicted_ps);
         // Asked whether all may fetch where that decides.
-        REQUIRE(few_peers_floor_ps(*p, from, to, cost.predicted_ps) <= cost.predicted_ps);
+        REQUIRE(few_peers_floor(*p, from, to, cost.predicted_ps).ps <= cost.predicted_ps);
         const int64_t close = close_exchange_floor_ps(*p, from, to, way);
         REQUIRE(close <= cost.predicted_ps);
         closer += close > floor;
