@@ -1,6 +1,7 @@
 // Floors and limited prices against prices, over worlds of every kind: ranks anywhere and in any order,
 // levels that cut the mesh unevenly, extents that nothing divides, latencies, peers or bytes that decide.
 #include <algorithm>
+#include <memory>
 #include <random>
 
 #include "../cost/some_protocols.h"
@@ -66,6 +67,16 @@ Numbers random_ids(test::Random& random, int64_t ranks) {
   return ids;
 }
 
+std::unique_ptr<test::SmallQuestion> random_question(test::Random& random) {
+  const Numbers sizes = random_sizes(random);
+  const Numbers shape = random_shape(random);
+  const Topology topology = random_links(random);
+  const Numbers ids = random_ids(random, mesh_size(test::mesh_of(sizes)));
+  auto question = std::make_unique<test::SmallQuestion>(sizes, topology, TensorMeta{shape, DType::bfloat16}, ids);
+  question->request.reduce_dtype = DType::float32;
+  return question;
+}
+
 // A price with a limit is exact where it is not above, else exact or the least that it may be; asked
 // again with higher limits, it goes on from what was listed before.
 int64_t check_limits(const PlanProblem& p, const SearchState& from, const SearchState& to, ExchangeWay way, int64_t exact_ps,
@@ -121,13 +132,8 @@ TEST_CASE("random worlds: no exchange takes less than its floors, nor than a pri
     CAPTURE(seed);
     test::Random random(seed);
     std::mt19937_64 states(seed);
-    const Numbers sizes = random_sizes(random);
-    const Numbers shape = random_shape(random);
-    const Topology topology = random_links(random);
-    const Numbers ids = random_ids(random, mesh_size(test::mesh_of(sizes)));
-    test::SmallQuestion question(sizes, topology, {shape, DType::bfloat16}, ids);
-    question.request.reduce_dtype = DType::float32;
-    const auto p = question.problem();
+    const auto question = random_question(random);
+    const auto p = question->problem();
     if (!p) continue;
     for (int k = 0; k < 120; ++k) {
       const auto pending = static_cast<uint16_t>(k % 3 == 0 ? states() & p->all : 0);
@@ -135,8 +141,8 @@ TEST_CASE("random worlds: no exchange takes less than its floors, nor than a pri
       const SearchState from = test::random_state(*p, pending, states);
       const SearchState to = test::random_state(*p, left, states);
       if (from == to) continue;
-      CAPTURE(to_text(to_state(*p, from), sizes));
-      CAPTURE(to_text(to_state(*p, to), sizes));
+      CAPTURE(to_text(to_state(*p, from), p->mesh_sizes));
+      CAPTURE(to_text(to_state(*p, to), p->mesh_sizes));
       check_least_of_ways(*p, from, to);
       for (const ExchangeWay way : test::ways_between(*p, from, to)) {
         CAPTURE(static_cast<int>(way));
@@ -221,13 +227,8 @@ TEST_CASE("random worlds: who holds more and wants less takes no more, by boxes 
     CAPTURE(seed);
     test::Random random(seed + 7'000);
     std::mt19937_64 states(seed);
-    const Numbers sizes = random_sizes(random);
-    const Numbers shape = random_shape(random);
-    const Topology topology = random_links(random);
-    const Numbers ids = random_ids(random, mesh_size(test::mesh_of(sizes)));
-    test::SmallQuestion question(sizes, topology, {shape, DType::bfloat16}, ids);
-    question.request.reduce_dtype = DType::float32;
-    auto p = question.problem();
+    const auto question = random_question(random);
+    auto p = question->problem();
     if (!p) continue;
     // As of many ranks.
     if (random.one_in(2)) p->all_may_fetch = false;
@@ -237,8 +238,8 @@ TEST_CASE("random worlds: who holds more and wants less takes no more, by boxes 
       const SearchState from = test::random_state(*p, pending, states);
       const SearchState to = test::random_state(*p, left, states);
       if (from == to) continue;
-      CAPTURE(to_text(to_state(*p, from), sizes));
-      CAPTURE(to_text(to_state(*p, to), sizes));
+      CAPTURE(to_text(to_state(*p, from), p->mesh_sizes));
+      CAPTURE(to_text(to_state(*p, to), p->mesh_sizes));
       int64_t least = INT64_MAX;
       for (const ExchangeWay way : test::ways_between(*p, from, to)) least = std::min(least, price_between(*p, from, to, way).predicted_ps);
       told += check_told(*p, from, to, least, random);
