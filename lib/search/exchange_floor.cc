@@ -76,9 +76,11 @@ class ExchangeFloor {
       if (way == ExchangeWay::by_all && k == 1 && !of_more_wanted) {
         // Who fetches takes no more than an even share, which is none larger than a box.
         const int64_t asking = ceil_div(elements, longest_stretch(p_, to_, box_elements(p_, to_)));
-        if (asking > peers)
+        if (asking > peers) {
           start_ns = saturating_add(start_ns, saturating_mul(asking - peers, outer_peer_ns()));
-        peers = std::max(peers, asking);
+          peers = asking;
+          counts_asking_ = true;
+        }
       }
       int64_t latency = std::max(links.latency_ns, start_ns);
       if (way == ExchangeWay::one_phase) latency = saturating_add(latency, peers_->peers_ns);
@@ -92,6 +94,10 @@ class ExchangeFloor {
       most = std::max(most, saturating_add(saturating_mul(latency, 1000), transfer));
     }
     return most;
+  }
+  // Of what all fetch, of which so much was told.
+  [[nodiscard]] int64_t of_more_wanted_ps(int64_t by_all_ps) {
+    return counts_asking_ ? ps(ExchangeWay::by_all, true) : by_all_ps;
   }
 
  private:
@@ -148,11 +154,12 @@ class ExchangeFloor {
   std::optional<ExchangePeers> peers_;  // none: not needed yet
   int64_t contributions_ = 1;
   int64_t element_ = 1;
-  int64_t holders_ = 1;  // of a shard
-  int64_t wanting_ = 1;  // ranks that want an element
-  int64_t shard_ = 0;    // elements of the largest
-  int64_t shared_ = 0;   // that a rank wants of it at most
-  int64_t missing_ = 0;  // elements that some rank receives
+  int64_t holders_ = 1;         // of a shard
+  int64_t wanting_ = 1;         // ranks that want an element
+  int64_t shard_ = 0;           // elements of the largest
+  int64_t shared_ = 0;          // that a rank wants of it at most
+  int64_t missing_ = 0;         // elements that some rank receives
+  bool counts_asking_ = false;  // who fetches for all, which holds between these states alone
 };
 
 // Finer tiers, contributions that are made, and more elements than are counted.
@@ -229,10 +236,10 @@ AnyWayFloor count_boxes_floor(const PlanProblem& p, const SearchState& from, con
   const int64_t one_phase = floor.ps(ExchangeWay::one_phase);
   if (from.pending != to.pending || !has_two_levels(p)) return {one_phase};
   const int64_t ps = std::min(one_phase, floor.ps(ExchangeWay::two_phases));
-  AnyWayFloor least{ps};
-  if (p.all_may_fetch)
-    least = with_by_all(p, from, to, ps, floor.ps(ExchangeWay::by_all), enough_ps);
-  least.of_more_wanted = floor.ps(ExchangeWay::by_all, true) >= least.ps;
+  if (!p.all_may_fetch) return {ps, true, floor.ps(ExchangeWay::by_all, true) >= ps};
+  const int64_t by_all = floor.ps(ExchangeWay::by_all);
+  AnyWayFloor least = with_by_all(p, from, to, ps, by_all, enough_ps);
+  least.of_more_wanted = floor.of_more_wanted_ps(by_all) >= least.ps;
   return least;
 }
 

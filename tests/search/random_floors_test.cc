@@ -167,18 +167,12 @@ TEST_CASE("random worlds: no exchange takes less than its floors, nor than a pri
 
 namespace {
 
-bool slices_to(const PlanProblem& p, const SearchState& at, const SearchState& next) {
-  std::vector<Edge> moves;
-  (void)collective_moves(p, at, moves);
-  return std::any_of(moves.begin(), moves.end(), [&](const Edge& edge) { return edge.op == Op::slice && edge.to == next; });
-}
-
 // A state from which one slice leads to `s`; the same where there is none.
 SearchState holding_more(const PlanProblem& p, const SearchState& s, test::Random& random) {
   SearchState more = s;
   const auto d = static_cast<int>(random.below(p.dims));
   if (s.length(d) > 0) drop_last(more, p.dims, d, 1);
-  return slices_to(p, more, s) ? more : s;
+  return slices_lead_to(p, more, s) ? more : s;
 }
 
 // A state to which one slice leads from `s`.
