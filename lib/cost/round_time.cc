@@ -39,6 +39,28 @@ void RoundLoad::add_to_messages(const KeptLoad& other) {
   add_bytes_and(other, [](auto& peers, auto more) { raise(peers, more); });
 }
 
+void RoundLoad::add_bytes(const RoundLoad& other, int64_t times) {
+  for (size_t rank = 0; rank < ranks_; ++rank) {
+    for (int l = 0; l < levels_; ++l) {
+      const Tally::Cell& more = other.tally_.at(static_cast<int32_t>(rank), l);
+      if (more.received == 0 && more.sent == 0) continue;
+      Tally::Cell& cell = tally_.at(static_cast<int32_t>(rank), l);
+      add_up(cell.received, saturating_mul(more.received, times));
+      add_up(cell.sent, saturating_mul(more.sent, times));
+    }
+  }
+}
+
+void RoundLoad::set_peers(const RoundLoad& other) {
+  for (size_t rank = 0; rank < ranks_; ++rank) {
+    for (int l = 0; l < levels_; ++l) {
+      Tally::Cell& cell = tally_.at(static_cast<int32_t>(rank), l);
+      cell.peers_in = other.tally_.at(static_cast<int32_t>(rank), l).peers_in;
+      cell.peers_out = other.tally_.at(static_cast<int32_t>(rank), l).peers_out;
+    }
+  }
+}
+
 KeptLoad::KeptLoad(const RoundLoad& load) : levels_(static_cast<size_t>(load.levels_)) {
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t>, uint32_t> known;
   for (size_t rank = 0; rank < load.ranks_; ++rank) {
@@ -149,13 +171,13 @@ std::vector<int32_t> ranks_of_collective(const Plan& plan, const RankTable& rank
 RoundCounter::RoundCounter(const RankTable& ranks, const Topology& topology)
     : ranks_(ranks.global_ids.size()),
       levels_(topology.levels.size()),
-      load_(ranks_, static_cast<int>(levels_)) {
+      load_(ranks_, static_cast<int>(levels_)),
+      to_each_(ranks_, 0) {
   const std::vector<int64_t> level_ranks = level_ranks_of(topology);
   const LevelUnits units(level_ranks);
   for (const int64_t id : ranks.global_ids) {
     for (int level = 0; level < levels(); ++level) units_.push_back(units.unit(id, level));
   }
-  if (ranks_ <= most_dense) dense_.assign(ranks_ * ranks_, 0);
 }
 
 int RoundCounter::level_between(int32_t a, int32_t b) const {
@@ -185,12 +207,6 @@ int64_t bytes_of(int64_t elements, int64_t element_bytes, int64_t times) {
 
 }  // namespace
 
-void RoundCounter::add_once(const std::vector<PairElements>& pairs, int64_t element_bytes,
-                            int64_t times) {
-  for (const PairElements& pair : pairs)
-    add_message({pair.from, pair.to, bytes_of(pair.elements, element_bytes, times)});
-}
-
 void RoundCounter::add_once(const ReceivedAlike& received, int64_t element_bytes, int64_t times) {
   if (received.to.size() == 1) {
     for (const ReceivedAlike::Part& part : received.parts)
@@ -214,48 +230,53 @@ void RoundCounter::add_once(const ReceivedAlike& received, int64_t element_bytes
   }
 }
 
-void RoundCounter::add(const std::vector<PairElements>& pairs, int64_t element_bytes,
-                       int64_t times) {
-  for (const PairElements& pair : pairs) {
-    const int64_t bytes = bytes_of(pair.elements, element_bytes, times);
-    if (dense_.empty()) {
-      pairs_.push_back({pair.from, pair.to, bytes});
-      continue;
+template <class Use>
+void RoundCounter::for_each_pair(Use&& use) {
+  pairs_ = in_order_of(std::move(pairs_), ranks_,
+                       [](const PairElements& pair) { return static_cast<size_t>(pair.from); });
+  size_t next = 0;
+  for (int32_t from = 0; from < static_cast<int32_t>(ranks_); ++from) {
+    const auto add = [&](int32_t to, int64_t bytes) {
+      int64_t& sum = to_each_[static_cast<size_t>(to)];
+      if (sum == 0) receivers_.push_back(to);
+      add_up(sum, bytes);
+    };
+    for (; next < pairs_.size() && pairs_[next].from == from; ++next)
+      add(pairs_[next].to, pairs_[next].elements);
+    for (Pieces& pieces : pieces_) {
+      if (pieces.reader.next_sender() != from) continue;
+      pieces.reader.read_sender([&](int32_t to, int64_t elements) {
+        add(to, bytes_of(elements, pieces.element_bytes, pieces.times));
+      });
     }
-    int64_t& sum = dense_[place_of(pair)];
-    if (sum == 0) pairs_.push_back({pair.from, pair.to, 0});
-    add_up(sum, bytes);
+    for (const int32_t to : receivers_)
+      use(PairElements{from, to, std::exchange(to_each_[static_cast<size_t>(to)], 0)});
+    receivers_.clear();
   }
+  pieces_.clear();
 }
 
-// One message for each pair of ranks, in a few passes over the list: it has millions of pairs.
-void RoundCounter::add_up_pairs() {
-  pairs_ = in_order_of(std::move(pairs_), ranks_,
-                       [](const PairElements& pair) { return static_cast<size_t>(pair.to); });
-  std::vector<size_t> last(ranks_, 0);  // of each sender: behind its last pair so far
-  size_t kept = 0;
-  size_t receiver_begin = 0;
-  for (size_t i = 0; i < pairs_.size(); ++i) {
-    const PairElements pair = pairs_[i];
-    if (kept > 0 && pairs_[kept - 1].to != pair.to) receiver_begin = kept;
-    size_t& behind = last[static_cast<size_t>(pair.from)];
-    if (behind > receiver_begin) {
-      add_up(pairs_[behind - 1].elements, pair.elements);
-    } else {
-      pairs_[kept++] = pair;
-      behind = kept;
-    }
-  }
-  pairs_.resize(kept);
+void RoundCounter::add(const std::vector<PairElements>& pairs, int64_t element_bytes,
+                       int64_t times) {
+  for (const PairElements& pair : pairs)
+    pairs_.push_back({pair.from, pair.to, bytes_of(pair.elements, element_bytes, times)});
+  if (pairs_.size() <= most_pairs_) return;
+  const std::vector<Pieces> pieces = std::exchange(pieces_, {});
+  std::vector<PairElements> together;
+  for_each_pair([&](const PairElements& pair) { together.push_back(pair); });
+  pairs_ = std::move(together);
+  pieces_ = pieces;
+  most_pairs_ = std::max(most_apart, 2 * pairs_.size());
+}
+
+void RoundCounter::add(const PieceReader& pieces, int64_t element_bytes, int64_t times) {
+  pieces_.push_back({pieces, element_bytes, times});
 }
 
 RoundLoad RoundCounter::take() {
-  if (dense_.empty()) add_up_pairs();
-  for (PairElements& pair : pairs_) {
-    if (!dense_.empty()) std::swap(pair.elements, dense_[place_of(pair)]);
-    add_message(pair);
-  }
+  for_each_pair([&](const PairElements& pair) { add_message(pair); });
   pairs_.clear();
+  most_pairs_ = most_apart;
   return std::exchange(load_, RoundLoad(ranks_, levels()));
 }
 

@@ -34,6 +34,10 @@ class RoundLoad {
   void add(const KeptLoad& other);
   // The same as if both had one message for a pair that is in both: peers are the most of the two.
   void add_to_messages(const KeptLoad& other);
+  // Bytes of so many like it; peers stay as they are.
+  void add_bytes(const RoundLoad& other, int64_t times);
+  // Peers of another load in place of its own.
+  void set_peers(const RoundLoad& other);
 
   [[nodiscard]] RankLoad of_rank(size_t rank) const;
   // The most over ranks.
@@ -93,7 +97,8 @@ struct WaveCollectives {
 [[nodiscard]] LevelSet levels_of_collective(const Plan& plan, const PlannedRedistribution& planned,
                                             size_t step);
 
-// Sums what pairs of ranks exchange in one round after the other; storage is kept.
+// Sums what pairs of ranks exchange in one round after the other, sender by sender: of each its
+// receivers fit a cache. Storage is kept.
 class RoundCounter {
  public:
   RoundCounter(const RankTable& ranks, const Topology& topology);
@@ -101,28 +106,36 @@ class RoundCounter {
   [[nodiscard]] int levels() const { return static_cast<int>(levels_); }
 
   void add(const std::vector<PairElements>& pairs, int64_t element_bytes, int64_t times);
+  // So many pieces of a step of `times` tensors. The cuts stay where they are until it is taken.
+  void add(const PieceReader& pieces, int64_t element_bytes, int64_t times);
   // Pairs that are added no other time until they are taken, each of them once.
-  void add_once(const std::vector<PairElements>& pairs, int64_t element_bytes, int64_t times);
   void add_once(const ReceivedAlike& received, int64_t element_bytes, int64_t times);
   // What was added since the last call: one message for each pair.
   [[nodiscard]] RoundLoad take();
 
  private:
-  // Beyond it sums are not kept in a matrix.
-  static constexpr size_t most_dense = 4096;
-  void add_up_pairs();
+  // Beyond it pairs that were added several times are put together before more are.
+  static constexpr size_t most_apart = 1'000'000;
+  struct Pieces {
+    PieceReader reader;
+    int64_t element_bytes = 1;
+    int64_t times = 1;
+  };
+  // Those of `pairs_` and `pieces_`, each once, by sender: use(pair), in bytes.
+  template <class Use>
+  void for_each_pair(Use&& use);
   void add_message(const PairElements& pair);  // in bytes
   [[nodiscard]] int level_between(int32_t a, int32_t b) const;
-  [[nodiscard]] size_t place_of(const PairElements& pair) const {
-    return static_cast<size_t>(pair.from) * ranks_ + static_cast<size_t>(pair.to);
-  }
 
   size_t ranks_;
   size_t levels_;
   std::vector<int64_t> units_;       // by rank and level
   RoundLoad load_;                   // of pairs that were added once
-  std::vector<int64_t> dense_;       // by pair; 0: not in use
-  std::vector<PairElements> pairs_;  // of those in use, or all that was added, in bytes
+  std::vector<PairElements> pairs_;  // in bytes
+  size_t most_pairs_ = most_apart;   // of those before they are put together
+  std::vector<Pieces> pieces_;
+  std::vector<int64_t> to_each_;    // of one sender's pairs, by receiver
+  std::vector<int32_t> receivers_;  // of these
 };
 
 }  // namespace meshplan

@@ -114,7 +114,11 @@ int64_t BundleFigures::most_messages() const {
 
 FigureCounter::FigureCounter(const Plan& plan, const RankTable& ranks,
                              const std::vector<std::unique_ptr<LevelMap>>& levels)
-    : plan_(plan), ranks_(ranks), levels_(levels), counter_(ranks, plan.topology) {}
+    : plan_(plan),
+      ranks_(ranks),
+      levels_(levels),
+      counter_(ranks, plan.topology),
+      part_loads_(counter_) {}
 
 std::optional<FigureCounter::WayLoads> FigureCounter::loads_of(const Way& way, int64_t tensors) {
   const WayQuestion asked{&plan_, &ranks_, &levels_};
@@ -204,8 +208,9 @@ void FigureCounter::count_collective(const std::vector<Kind>& kinds,
 }
 
 // Pieces that follow one another are counted as one.
-void FigureCounter::add_exchanges(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
-                                  const KindRound& round) {
+RoundLoad FigureCounter::load_of(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
+                                 const KindRound& round) {
+  std::vector<PartLoads::Part> parts;
   for (size_t i = 0, end = 0; i < round.parts.size(); i = end) {
     const KindPart& part = round.parts[i];
     const auto follows = [&](const KindPart& next) {
@@ -214,15 +219,13 @@ void FigureCounter::add_exchanges(const std::vector<Kind>& kinds, const std::vec
              next.piece == part.piece + static_cast<int64_t>(end - i);
     };
     for (end = i + 1; end < round.parts.size() && follows(round.parts[end]);) ++end;
-    const WayStep& moved = kinds[part.kind].ways[chosen[part.kind]].steps[part.step];
-    const std::vector<PairElements> pairs =
-        elements_of(moved.cuts, part.piece, part.pieces, static_cast<int64_t>(end - i));
-    if (i == 0 && end == round.parts.size()) {
-      counter_.add_once(pairs, moved.element_bytes, part.to - part.from);
-    } else {
-      counter_.add(pairs, moved.element_bytes, part.to - part.from);
-    }
+    const size_t way = chosen[part.kind];
+    parts.push_back(
+        {{part.kind, way, part.step, part.piece, part.pieces, static_cast<int64_t>(end - i)},
+         &kinds[part.kind].ways[way].steps[part.step],
+         part.to - part.from});
   }
+  return part_loads_.load_of(parts);
 }
 
 FigureCounter::Counted FigureCounter::count_round(const std::vector<Kind>& kinds,
@@ -246,8 +249,7 @@ FigureCounter::Counted FigureCounter::count_round(const std::vector<Kind>& kinds
     count_collective(kinds, chosen, round, out, counted);
     return counted;
   }
-  add_exchanges(kinds, chosen, round);
-  counted.load = counter_.take();
+  counted.load = load_of(kinds, chosen, round);
   out.wire_bytes = counted.load->wire_bytes();
   out.staging_bytes = counted.load->staging_bytes();
   out.messages = counted.load->messages();
@@ -336,7 +338,7 @@ int64_t FigureCounter::work_of(const std::vector<Kind>& kinds, const std::vector
 BundleFigures FigureCounter::count(const std::vector<Kind>& kinds,
                                    const std::vector<size_t>& chosen,
                                    const std::vector<KindRound>& rounds) {
-  looked_at_ += work_of(kinds, chosen, rounds);
+  looked_at_ += std::ssize(rounds) * static_cast<int64_t>(counter_.ranks());
   BundleFigures figures;
   std::vector<Counted> counted;
   for (const KindRound& round : rounds) {

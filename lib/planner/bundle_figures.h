@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/bundle_rounds.h"
+#include "planner/part_loads.h"
 
 namespace meshplan {
 
@@ -22,9 +23,11 @@ class FigureCounter {
   // `levels`: of every mesh that a collective of the bundle runs on, by index.
   FigureCounter(const Plan& plan, const RankTable& ranks,
                 const std::vector<std::unique_ptr<LevelMap>>& levels);
+  FigureCounter(const FigureCounter&) = delete;  // its parts know each other
+  FigureCounter& operator=(const FigureCounter&) = delete;
 
   // What count() looks at: pairs of ranks of parts of rounds, and ranks in rounds. Law: looked_at()
-  // rises by as much (tests/planner/bundle_choice_test.cc).
+  // rises by as much, or less where parts are known (tests/planner/bundle_choice_test.cc).
   [[nodiscard]] int64_t work_of(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
                                 const std::vector<KindRound>& rounds) const;
   [[nodiscard]] BundleFigures count(const std::vector<Kind>& kinds,
@@ -32,7 +35,7 @@ class FigureCounter {
                                     const std::vector<KindRound>& rounds);
   [[nodiscard]] size_t ranks() const { return counter_.ranks(); }
   // So far, and by weighing ways.
-  [[nodiscard]] int64_t looked_at() const { return looked_at_; }
+  [[nodiscard]] int64_t looked_at() const { return looked_at_ + part_loads_.looked_at(); }
   [[nodiscard]] RoundLoad no_load() const { return {counter_.ranks(), counter_.levels()}; }
   // What so many tensors exchange; nullopt where an exchange of the way moves nothing, and another
   // step does.
@@ -53,8 +56,8 @@ class FigureCounter {
   };
   Counted count_round(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
                       const KindRound& round, BundleRound& out);
-  void add_exchanges(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
-                     const KindRound& round);
+  [[nodiscard]] RoundLoad load_of(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
+                                  const KindRound& round);
   void count_collective(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
                         const KindRound& round, BundleRound& out, Counted& counted);
   void count_waves(const std::vector<Kind>& kinds, const std::vector<size_t>& chosen,
@@ -67,6 +70,7 @@ class FigureCounter {
   const RankTable& ranks_;
   const std::vector<std::unique_ptr<LevelMap>>& levels_;
   RoundCounter counter_;
+  PartLoads part_loads_;
   int64_t looked_at_ = 0;
 };
 

@@ -103,32 +103,31 @@ Result<PhasePairs> pairs_in_two_phases(const TransferQuestion& question) {
   return TransferMaker(question).pairs_in_two_phases();
 }
 
-std::vector<PairElements> elements_of(const std::vector<StepCut>& cuts, int64_t piece,
-                                      int64_t pieces, int64_t count) {
-  std::vector<PairElements> pairs;
-  pairs.reserve(cuts.size());
-  // The pieces' part of the lengths met so far, which are few.
-  std::vector<std::pair<int64_t, Interval>> parts;
-  for (const StepCut& cut : cuts) {
-    auto part = std::find_if(parts.begin(), parts.end(),
-                             [&](const auto& known) { return known.first == cut.length; });
-    if (part == parts.end()) {
-      parts.push_back({cut.length,
-                       {near_equal_begin(cut.length, pieces, piece),
-                        near_equal_begin(cut.length, pieces, piece + count)}});
-      part = parts.end() - 1;
-    }
-    const int64_t lo = std::max(cut.lo, part->second.lo);
-    const int64_t hi = std::min(cut.hi, part->second.hi);
-    if (lo >= hi) continue;
-    const int64_t elements = saturating_mul(hi - lo, cut.slice);
-    if (!pairs.empty() && pairs.back().from == cut.from && pairs.back().to == cut.to) {
-      pairs.back().elements = saturating_add(pairs.back().elements, elements);
-    } else {
-      pairs.push_back({cut.from, cut.to, elements});
-    }
+void PieceReader::turn_to(int64_t length) {
+  length_ = length;
+  const auto known =
+      std::find_if(parts_.begin(), parts_.end(), [&](const auto& p) { return p.first == length; });
+  if (known != parts_.end()) {
+    part_ = known->second;
+    return;
   }
-  return pairs;
+  part_ = {near_equal_begin(length, pieces_, piece_),
+           near_equal_begin(length, pieces_, piece_ + count_)};
+  parts_.emplace_back(length, part_);
+}
+
+std::vector<bool> pairs_in_pieces(const std::vector<StepCut>& cuts, int64_t piece, int64_t pieces,
+                                  int64_t count) {
+  std::vector<bool> in_pieces;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    const StepCut& cut = cuts[i];
+    const bool is_new = i == 0 || cut.from != cuts[i - 1].from || cut.to != cuts[i - 1].to;
+    if (is_new) in_pieces.push_back(false);
+    if (cut.lo < near_equal_begin(cut.length, pieces, piece + count) &&
+        cut.hi > near_equal_begin(cut.length, pieces, piece))
+      in_pieces.back() = true;
+  }
+  return in_pieces;
 }
 
 }  // namespace meshplan

@@ -8,10 +8,14 @@
 // (tests/transfer/step_cuts_test.cc).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
+#include "base/int_math.h"
+#include "tensor/box.h"
 #include "transfer/exchange_transfers.h"
 #include "transfer/held_boxes.h"
 #include "transfer/piece_transfers.h"
@@ -64,9 +68,48 @@ struct PhasePairs {
   std::vector<PairElements> passed_on;     // of what was fetched
 };
 [[nodiscard]] Result<PhasePairs> pairs_in_two_phases(const TransferQuestion& question);
-// Of so many pieces from `piece` on, together: by sender, then receiver; pairs that exchange
-// nothing in them are left out. Law: the sum over these pieces.
-[[nodiscard]] std::vector<PairElements> elements_of(const std::vector<StepCut>& cuts, int64_t piece,
-                                                    int64_t pieces, int64_t count = 1);
+
+// What so many pieces from `piece` on move together, sender by sender; the cuts stay where they are,
+// and nothing is listed. Law: the sum over these pieces.
+class PieceReader {
+ public:
+  PieceReader(const std::vector<StepCut>& cuts, int64_t piece, int64_t pieces, int64_t count = 1)
+      : next_(cuts.data()),
+        end_(cuts.data() + cuts.size()),
+        piece_(piece),
+        pieces_(pieces),
+        count_(count) {}
+
+  // Of those whose cuts were not read yet; -1: there is no other.
+  [[nodiscard]] int32_t next_sender() const { return next_ == end_ ? -1 : next_->from; }
+  // Calls use(receiver, elements) for each of its cuts that the pieces have part of, by receiver, of
+  // which one may be there several times.
+  template <class Use>
+  void read_sender(Use&& use) {
+    for (const int32_t from = next_->from; next_ != end_ && next_->from == from; ++next_) {
+      if (next_->length != length_) turn_to(next_->length);
+      const int64_t lo = std::max(next_->lo, part_.lo);
+      const int64_t hi = std::min(next_->hi, part_.hi);
+      if (lo < hi) use(next_->to, saturating_mul(hi - lo, next_->slice));
+    }
+  }
+
+ private:
+  // The pieces' part of it: the lengths of a step are few.
+  void turn_to(int64_t length);
+
+  const StepCut* next_;
+  const StepCut* end_;
+  int64_t piece_;
+  int64_t pieces_;
+  int64_t count_;
+  int64_t length_ = -1;  // of the cut that was read last
+  Interval part_;
+  std::vector<std::pair<int64_t, Interval>> parts_;  // of each length met so far
+};
+// Of each pair of ranks that the cuts have, by sender, then receiver, whether the pieces move
+// anything between them.
+[[nodiscard]] std::vector<bool> pairs_in_pieces(const std::vector<StepCut>& cuts, int64_t piece,
+                                                int64_t pieces, int64_t count);
 
 }  // namespace meshplan

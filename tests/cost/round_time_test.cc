@@ -36,7 +36,6 @@ TEST_CASE("exchanges run beside collectives that use none of their levels") {
   CHECK(beside(0b11, {2, 3}) == 5'000'000);
 }
 
-// Few ranks are counted in a matrix, many in a list (RoundCounter).
 TEST_CASE("a round has one message for each pair of ranks, however often and in whatever order it was added") {
   for (const int32_t ranks : {12, 5000}) {
     CAPTURE(ranks);
@@ -60,11 +59,47 @@ TEST_CASE("a round has one message for each pair of ranks, however often and in 
     CHECK(load.of_rank(static_cast<size_t>(last)).messages == 3);
     CHECK(load.of_rank(3).messages == 0);
     // Nothing is left for the next round.
-    counter.add_once(std::vector<PairElements>{{0, 1, 10}}, 1, 1);
+    counter.add({{0, 1, 10}}, 1, 1);
     const RoundLoad next = counter.take();
     CHECK(next.wire_bytes() == 10);
     CHECK(next.messages() == 1);
   }
+}
+
+TEST_CASE("pieces of steps and listed pairs have one message together, in whatever order they are added") {
+  RankTable ranks;
+  ranks.global_ids = {0, 1, 2, 3};
+  RoundCounter counter(ranks, hosts_of_two());
+  // Of 7 slices piece 1 of 3 has [3:5], both pieces from there on have [3:7].
+  const std::vector<StepCut> cuts{{0, 1, 7, 0, 3, 2}, {0, 1, 7, 3, 7, 2}, {1, 2, 7, 0, 2, 5}, {3, 0, 7, 6, 7, 1}};
+  counter.add({{3, 0, 100}, {1, 3, 7}}, 1, 1);
+  counter.add(PieceReader(cuts, 1, 3), 4, 10);
+  counter.add({{0, 1, 1}, {3, 0, 1}}, 1, 1);
+  counter.add(PieceReader(cuts, 1, 3, 2), 1, 1);
+  const RoundLoad load = counter.take();
+  CHECK(load.of_rank(0).sent == 2 * 2 * 4 * 10 + 1 + 4 * 2);
+  CHECK(load.of_rank(0).received == 100 + 1 + 1);
+  CHECK(load.of_rank(0).messages == 2);
+  CHECK(load.of_rank(1).sent == 7);
+  CHECK(load.of_rank(1).messages == 2);
+  CHECK(load.of_rank(2).messages == 0);
+  CHECK(load.of_rank(3).messages == 2);
+}
+
+// Before there are too many, pairs are put together (RoundCounter::add).
+TEST_CASE("pairs that are added a million times take one message each") {
+  RankTable ranks;
+  ranks.global_ids = {0, 1, 2, 3};
+  RoundCounter counter(ranks, hosts_of_two());
+  const std::vector<StepCut> cuts{{2, 3, 1, 0, 1, 5}};
+  counter.add(PieceReader(cuts, 0, 1), 1, 1);
+  const std::vector<PairElements> pairs(400'000, {2, 3, 1});
+  for (int i = 0; i < 6; ++i) counter.add(pairs, 1, 1);
+  counter.add({{0, 3, 8}}, 1, 1);
+  const RoundLoad load = counter.take();
+  CHECK(load.of_rank(3).received == 2'400'000 + 5 + 8);
+  CHECK(load.of_rank(3).messages == 2);
+  CHECK(load.of_rank(2).messages == 1);
 }
 
 }  // namespace meshplan

@@ -7,9 +7,12 @@
 
 #include "planner/bundle_rounds.h"
 #include "planner/small_bundle.h"
+#include "transfer/elements_of.h"
 
 namespace meshplan {
 namespace {
+
+using test::elements_of;
 
 // The messages of the rank that has most in any piece.
 int64_t most_in_pieces(const std::vector<StepCut>& cuts, int64_t pieces) {

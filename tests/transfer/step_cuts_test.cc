@@ -3,13 +3,17 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "cost/topology.h"
+#include "transfer/elements_of.h"
 #include "transfer/listed_transfers.h"
 
 namespace meshplan {
 namespace {
+
+using test::elements_of;
 
 using Pairs = std::map<std::pair<int32_t, int32_t>, int64_t>;
 
@@ -111,6 +115,9 @@ TEST_CASE("cuts are the volumes of the boxes of every piece, and the pieces are 
                 s == 0 ? piece_of_first(cut, *transfers, piece, pieces) : piece_of_next(got, *transfers, piece, pieces);
             const Pairs listed = counted(part, held[s], held[s + 1]);
             CHECK(counted(elements_of(cuts, piece, pieces)) == listed);
+            const std::vector<bool> moved = pairs_in_pieces(cuts, piece, pieces, pieces - piece);
+            CHECK(std::ssize(moved) == std::ssize(elements_of(cuts, 0, pieces, pieces)));
+            CHECK(std::count(moved.begin(), moved.end(), true) == std::ssize(rest));
             for (const auto& [pair, elements] : listed) together[pair] += elements;
           }
           CHECK(together == counted(*transfers, held[s], held[s + 1]));
