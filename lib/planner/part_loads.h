@@ -1,12 +1,12 @@
 // What the exchanges of a round move, from what each of its parts moves: rounds have like parts of
 // one tensor after the other, so that these are counted once.
 //
-//     round 0    piece 0 of 4 of w1 0, of w3 0     ranks send 8 B for w1, 8 B for w3, in one message
+//     round 0    piece 0 of 4 of w1 0, of w3 0     a rank sends 8 B for each, in one message
 //     round 8    piece 0 of 4 of w1 1, of w3 1     the same, and nothing is counted
 //     round 9    piece 0 of 4 of w1 2 and 3        twice what a piece of w1 moves, as many messages
 //
-// Bytes add up. Messages do not, as a pair of ranks has one in a round whatever that packs: they are
-// told by which pairs the parts have, and most parts of a step have all of its pairs.
+// Bytes add up. Messages do not, as a pair of ranks has one in a round whatever that packs: they
+// are told by which pairs the parts have, and most parts of a step have all of its pairs.
 #pragma once
 
 #include <array>

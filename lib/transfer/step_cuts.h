@@ -69,8 +69,8 @@ struct PhasePairs {
 };
 [[nodiscard]] Result<PhasePairs> pairs_in_two_phases(const TransferQuestion& question);
 
-// What so many pieces from `piece` on move together, sender by sender; the cuts stay where they are,
-// and nothing is listed. Law: the sum over these pieces.
+// What so many pieces from `piece` on move together, sender by sender; the cuts stay where they
+// are, and nothing is listed. Law: the sum over these pieces.
 class PieceReader {
  public:
   PieceReader(const std::vector<StepCut>& cuts, int64_t piece, int64_t pieces, int64_t count = 1)
@@ -82,8 +82,8 @@ class PieceReader {
 
   // Of those whose cuts were not read yet; -1: there is no other.
   [[nodiscard]] int32_t next_sender() const { return next_ == end_ ? -1 : next_->from; }
-  // Calls use(receiver, elements) for each of its cuts that the pieces have part of, by receiver, of
-  // which one may be there several times.
+  // Calls use(receiver, elements) for each of its cuts that the pieces have part of, by receiver,
+  // of which one may be there several times.
   template <class Use>
   void read_sender(Use&& use) {
     for (const int32_t from = next_->from; next_ != end_ && next_->from == from; ++next_) {
