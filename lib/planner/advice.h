@@ -29,9 +29,10 @@ namespace meshplan {
                                                    const Topology& topology, FlattenPrices& prices);
 
 // What the advice is to one question, in order: each names the collective that would run on the
-// set, the collectives planned and what it saves beside those before it, more than nothing.
+// set, the collectives planned and what it saves beside those before it, more than nothing. Where
+// searches do not end one promises for all.
 // Law: with all that is advised declared, the question takes as much less as its warnings promise
-// in sum.
+// in sum; nothing is promised where it does not take less.
 [[nodiscard]] std::vector<Warning> missing_flattens(const MeshTable& meshes, FlattenPrices& prices,
                                                     size_t question,
                                                     const std::vector<size_t>& advised);

@@ -40,8 +40,11 @@ struct FlattenPrices::Question {
 };
 
 FlattenPrices::FlattenPrices(const MeshTable& meshes, const Topology& topology,
-                             const PlanOptions& options)
-    : meshes_(meshes), topology_(topology), options_(options) {}
+                             const PlanOptions& options, PlanInFile plan_in_file)
+    : meshes_(meshes),
+      topology_(topology),
+      options_(options),
+      plan_in_file_(std::move(plan_in_file)) {}
 
 FlattenPrices::~FlattenPrices() = default;
 
@@ -311,6 +314,12 @@ const FlattenedPlan& FlattenPrices::plan_with(size_t question, FlattenSets sets,
   const bool enough = effort == Effort::rough || asked.settling.used_up();
   if (found != asked.known.end() && (enough || found->second.settled)) return found->second;
   return asked.known[sets] = best_with(asked, sets, effort);
+}
+
+std::optional<FlattenedPlan> FlattenPrices::plan_in_file(size_t question, FlattenSets sets) {
+  const Question& asked = questions_[question];
+  if (!plan_in_file_ || (sets & asked.visible) == 0) return std::nullopt;
+  return plan_in_file_(table_with(sets), asked.request);
 }
 
 const Step* FlattenPrices::step_on(size_t question, const FlattenedPlan& plan,

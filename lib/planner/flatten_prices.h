@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -44,9 +45,14 @@ enum class Effort : uint8_t {
   settled,  // as the planner would look for it
 };
 
+// How a file with such meshes plans a request; nullopt where it does not, or nothing is known.
+using PlanInFile =
+    std::function<std::optional<FlattenedPlan>(const MeshTable& meshes, const Request& request)>;
+
 class FlattenPrices {
  public:
-  FlattenPrices(const MeshTable& meshes, const Topology& topology, const PlanOptions& options);
+  FlattenPrices(const MeshTable& meshes, const Topology& topology, const PlanOptions& options,
+                PlanInFile plan_in_file = {});
   ~FlattenPrices();
   FlattenPrices(const FlattenPrices&) = delete;
   FlattenPrices& operator=(const FlattenPrices&) = delete;
@@ -67,6 +73,9 @@ class FlattenPrices {
   // takes in the file with these declarations. It is not where the work did not suffice.
   [[nodiscard]] const FlattenedPlan& plan_with(size_t question, FlattenSets sets,
                                                Effort effort = Effort::rough);
+  // The same planned once more as a file with these declarations plans it: what it takes there,
+  // settled or not. nullopt where these sets are none of its candidates', or that has no plan.
+  [[nodiscard]] std::optional<FlattenedPlan> plan_in_file(size_t question, FlattenSets sets);
   // Whether the plan runs a collective on the candidate; then its first.
   [[nodiscard]] const Step* step_on(size_t question, const FlattenedPlan& plan,
                                     size_t candidate) const;
@@ -97,6 +106,7 @@ class FlattenPrices {
   const MeshTable& meshes_;
   const Topology& topology_;
   const PlanOptions& options_;
+  PlanInFile plan_in_file_;
   std::vector<FlattenCandidate> candidates_;
   std::vector<Question> questions_;
   std::map<size_t, std::unique_ptr<LevelMap>> levels_;  // by mesh

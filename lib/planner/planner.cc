@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 
 #include "base/int_math.h"
@@ -30,8 +31,7 @@ namespace {
 std::string saved_text(const Warning& warning) {
   if (warning.saves_ns <= 0) return "; it costs no less here";
   return "; saves " + human_ns(warning.saves_ns) + " and " +
-         std::to_string(warning.saves_collectives) +
-         (warning.saves_collectives == 1 ? " collective" : " collectives");
+         counted(warning.saves_collectives, "collective");
 }
 
 // The most ranks of a mesh that units of some level cut unevenly.
@@ -306,8 +306,7 @@ class Pipeline {
   int64_t work_ = 0;
 };
 
-// One question of a file.
-struct Answered {
+struct Answered {  // one question of a file
   Result<PlannedRedistribution> answer;
   LeftForAdvice left{};
   int64_t times = 0;               // redistributions that ask it
@@ -342,8 +341,8 @@ void advise(Plan& plan, FlattenPrices& prices, const std::vector<Answered>& answ
     if (bundled[i]) continue;
     auto& known = warnings[answer_of[i]];
     const bool is_new = !known;
-    if (is_new)
-      known = missing_flattens(plan.meshes, prices, *answered[answer_of[i]].number, advised);
+    const auto& number = answered[answer_of[i]].number;
+    if (is_new) known = missing_flattens(plan.meshes, prices, *number, advised);
     plan.redistributions[i].warnings = *known;
     if (is_new && !known->empty()) check_claims(plan, plan.redistributions[i]);
   }
@@ -384,10 +383,22 @@ void add_bundles(Pipeline& pipeline, const std::vector<BundleRequest>& bundles,
 
 Plan plan_for(const MeshTable& meshes, const Topology& topology, const PlanOptions& options) {
   Plan plan;
-  plan.meshes = meshes;
-  plan.topology = topology;
-  plan.options = options;
+  std::tie(plan.meshes, plan.topology, plan.options) = std::tie(meshes, topology, options);
   return plan;
+}
+
+// How files with other declarations plan: with advice, which leaves searches as much work as there.
+PlanInFile plans_in_file(const Topology& topology, PlanOptions options, int64_t& work) {
+  options.alternatives = 0;
+  options.audit = false;
+  return [&topology, options, &work](const MeshTable& meshes, const Request& request) {
+    Plan plan = plan_for(meshes, topology, options);
+    Pipeline pipeline(meshes, topology, plan.options, plan);
+    LeftForAdvice left;
+    const auto planned = pipeline.answer(request, left);
+    work += pipeline.work();
+    return planned ? std::optional(FlattenedPlan{planned->totals, planned->steps}) : std::nullopt;
+  };
 }
 
 }  // namespace
@@ -406,7 +417,9 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
       best_of_any(meshes, topology, requests, options, bundles, outcome.work);
   if (best_groups) pipeline.search_on(*best_groups);
   std::optional<FlattenPrices> prices;
-  if (pipeline.advises()) prices.emplace(plan.meshes, plan.topology, plan.options);
+  if (pipeline.advises())
+    prices.emplace(plan.meshes, plan.topology, plan.options,
+                   plans_in_file(plan.topology, options, outcome.work));
   const std::vector<bool> bundled = in_bundles(bundles, requests.size());
   std::unordered_map<std::string, size_t> index;
   std::vector<Answered> answered;

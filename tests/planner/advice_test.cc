@@ -71,9 +71,9 @@ struct Followed {
 
 // Plans a file, and again with all that is advised declared: every question takes as much less as
 // its warnings promise in sum.
-Followed follow(const MeshTable& meshes, const Topology& topology, const std::vector<Request>& requests) {
+Followed follow(const MeshTable& meshes, const Topology& topology, const std::vector<Request>& requests, const PlanOptions& options = {}) {
   Followed followed;
-  const PlanOutcome base = plan_requests(meshes, topology, requests, {}, "");
+  const PlanOutcome base = plan_requests(meshes, topology, requests, options, "");
   REQUIRE(base.failures.empty());
   MeshTable with = meshes;
   for (const PlannedRedistribution& r : base.plan.redistributions) {
@@ -87,7 +87,7 @@ Followed follow(const MeshTable& meshes, const Topology& topology, const std::ve
     }
   }
   if (followed.sets == 0) return followed;
-  const PlanOutcome again = plan_requests(with, topology, requests, {}, "");
+  const PlanOutcome again = plan_requests(with, topology, requests, options, "");
   REQUIRE(again.failures.empty());
   for (size_t i = 0; i < requests.size(); ++i) {
     const PlannedRedistribution& r = base.plan.redistributions[i];
@@ -380,4 +380,25 @@ TEST_CASE("one_reduction reduces in one collective and a memory limit names the 
     --options.max_memory_bytes;
     CHECK(plan_requests(meshes, uniform_topology(), {r}, options, "").failures.size() == 1);
   }
+}
+
+TEST_CASE("a question whose search ends early promises what it saves with all that is advised declared") {
+  // Its plan of 24.1 ms is not known to be the best, and takes 22.5 ms with cp and tp flattened, which is advised for the other's sake: 30 us.
+  MeshTable meshes;
+  REQUIRE(add_root(meshes, "mesh", 12 * 12 * 8 * 4, {}, {{"dp", 12}, {"fsdp", 12}, {"cp", 8}, {"tp", 4}}).ok());
+  for (const std::vector<std::string>& dims : std::vector<std::vector<std::string>>{{"dp", "fsdp"}, {"dp", "fsdp", "cp"}, {"fsdp", "cp"}})
+    REQUIRE(declare_flatten(meshes, "mesh", dims, "").ok());
+  const auto request = [&](const std::string& id, const std::vector<int64_t>& shape, const std::string& src, const std::string& dst) {
+    Request r;
+    r.id = id;
+    r.tensor = {shape, DType::float32};
+    r.src = *parse_state(src, mesh_shape(meshes.meshes[0]), shape.size());
+    r.dst = *parse_state(dst, mesh_shape(meshes.meshes[0]), shape.size());
+    return r;
+  };
+  const std::vector<Request> requests{request("gradient", {128256, 8192}, "P(sum)P(sum)P(sum)S(1)", "RRRR"),
+                                      request("activation", {24, 1000, 8192}, "S(0)[0]S(0)[1]S(1)[0]S(1)[1]", "S(0)[0]S(0)[1]RR")};
+  const Followed followed = follow(meshes, *topology_preset("b200"), requests);
+  CHECK(followed.warnings == 2);
+  CHECK(followed.sets == 1);
 }
