@@ -117,8 +117,8 @@ Warning warning_of(const Mesh& mesh, const FlattenCandidate& set, const Step& st
   return w;
 }
 
-// Of a question whose searches do not end: what it takes less in the file with all of them, promised
-// by the first that its plan runs on then.
+// Of a question whose searches do not end: what it takes less in the file with all of them,
+// promised by the first that its plan runs on then.
 std::vector<Warning> promised_together(const MeshTable& meshes, FlattenPrices& prices,
                                        size_t question, const std::vector<size_t>& advised) {
   FlattenSets all = 0;

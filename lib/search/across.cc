@@ -438,6 +438,7 @@ Result<StepList> plan_across(const PlanQuestion& question, const LevelMap& level
   int64_t below_ps = what_if.below_ps;
   int64_t left_out_ps = INT64_MAX;
   LeastPeak least;
+  least.bytes = what_if.least_peak;
   Shortcuts shortcuts;
   if (targets.size() == most_orders) shortcuts.add(Shortcut::few_orders);
   for (State& target : targets) {
@@ -458,8 +459,11 @@ Result<StepList> plan_across(const PlanQuestion& question, const LevelMap& level
       below_ps = search.best_ps();
     }
   }
-  if (!best && may_park_elsewhere(question, what_if, shortcuts))
-    return plan_across(wider(question), levels, budget, what_if);
+  if (!best && may_park_elsewhere(question, what_if, shortcuts)) {
+    WhatIf anywhere = what_if;
+    anywhere.least_peak = least.bytes;
+    return plan_across(wider(question), levels, budget, anywhere);
+  }
   if (!best) return nothing_fits(question.options->max_memory_bytes, least, shortcuts);
   best->shortcuts = shortcuts;
   Shortcuts work_alone;

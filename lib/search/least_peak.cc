@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "base/int_math.h"
 #include "search/moves.h"
@@ -22,16 +24,20 @@ StateWords key_of(const SearchState& s) {
 }
 
 // Dijkstra on the largest peak along the way instead of the sum of times. An exchange counts by its
-// input and output until it is the next step to be taken: so few are priced.
+// input and output until it is the next step to be taken: so few are priced. No plan has less than
+// both ends take, so that up to there no way is better than another, and what lies nearest to the
+// target is taken up first.
 class PeakSearch {
  public:
   PeakSearch(const PlanProblem& p, int64_t work_budget)
-      : p_(p), most_work_(saturating_add(p.work, work_budget)) {}
+      : p_(p),
+        most_work_(saturating_add(p.work, work_budget)),
+        ends_(std::max(bytes_of(p.source), bytes_of(p.target))) {}
 
   LeastPeak run() {
     take_one_exchange();
-    reached_[key_of(p_.source)].peak = 0;
-    push({0, p_.source});
+    reached_[key_of(p_.source)].peak = ends_;
+    push({ends_, p_.source});
     while (!open_.empty()) {
       std::pop_heap(open_.begin(), open_.end(), later);
       const Open next = open_.back();
@@ -43,9 +49,6 @@ class PeakSearch {
       }
       if (next.by_exchange) {
         price(next);
-      } else if (next.at == p_.target) {
-        found_.bytes = next.peak;
-        found_.edges = edges_to(next.at);
       } else if (next.peak == reached_[key_of(next.at)].peak) {
         list_steps(next.at, next.peak);
       }
@@ -59,8 +62,20 @@ class PeakSearch {
     SearchState at;
     SearchState from = {};  // of an exchange that is not priced yet
     bool by_exchange = false;
+    int apart = 0;  // from the target
   };
-  static bool later(const Open& a, const Open& b) { return a.peak > b.peak; }
+  static bool later(const Open& a, const Open& b) {
+    return std::pair(a.peak, a.apart) > std::pair(b.peak, b.apart);
+  }
+  // Sub-axes that are elsewhere, or in another place of their list.
+  [[nodiscard]] int apart(const SearchState& at) const {
+    const SearchState& to = p_.target;
+    int sub_axes = std::popcount(static_cast<unsigned>(at.pending ^ to.pending)) +
+                   std::popcount(static_cast<unsigned>(at.made ^ to.made));
+    for (int d = 0; d < p_.dims; ++d)
+      sub_axes += at.length(d) + to.length(d) - 2 * common_prefix(at, to, d);
+    return sub_axes;
+  }
 
   // The least of any way that it may go.
   struct Exchange {
@@ -122,6 +137,7 @@ class PeakSearch {
 
   void push(Open open) {
     if (open.peak >= found_.bytes) return;
+    open.apart = apart(open.at);
     open_.push_back(open);
     std::push_heap(open_.begin(), open_.end(), later);
   }
@@ -129,7 +145,11 @@ class PeakSearch {
     Reached& known = reached_[key_of(edge.to)];
     if (known.peak <= peak) return;
     known = {peak, from, edge};
-    push({peak, edge.to});
+    if (edge.to != p_.target) return push({peak, edge.to});
+    if (peak >= found_.bytes) return;
+    // Known at once, in case the work does not last until nothing less is left.
+    found_.bytes = peak;
+    found_.edges = edges_to(edge.to);
   }
   void price(const Open& open) {
     const auto known = reached_.find(key_of(open.at));
@@ -176,6 +196,7 @@ class PeakSearch {
 
   const PlanProblem& p_;
   int64_t most_work_;
+  int64_t ends_;  // bytes of source or target, the larger
   LeastPeak found_;
   std::map<StateWords, Reached> reached_;
   std::vector<Open> open_;

@@ -17,6 +17,9 @@
 namespace meshplan {
 namespace {
 
+// Of a question's work what it may take at least to say which limit would be enough.
+constexpr int64_t least_peak_percent = 25;
+
 // P(sum) to P(max) on one mesh dim: no step turns a pending reduction into one of another kind.
 Status check_kinds(const Request& request, const Mesh& mesh) {
   if (request.src_mesh != request.dst_mesh) return Done{};
@@ -165,6 +168,7 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
   std::optional<StepList> best;
   PlanCost best_cost;
   LeastPeak least;
+  least.bytes = what_if.least_peak;
   int64_t least_ps = INT64_MAX;  // of any target
   Shortcuts shortcuts;
   SearchOptions search;
@@ -193,9 +197,11 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
     if (best) search.below_ps = std::min(what_if.below_ps, saturating_add(best_cost.ps, 1));
     Found found = find_with(*problem, what_if.also_declared, search);
     budget.spend(found.work + work::problem);
-    if (!found.exists && search.below_ps == INT64_MAX) {
+    // With other sets declared nobody is told what limit would be enough.
+    if (!found.exists && search.below_ps == INT64_MAX && what_if.also_declared.empty()) {
       const int64_t before = problem->work;
-      least.add(find_least_peak(*problem, search.work_budget, found));
+      const int64_t least_work = question.options->work_budget / 100 * least_peak_percent;
+      least.add(find_least_peak(*problem, std::max(search.work_budget, least_work), found));
       budget.spend(problem->work - before);
     }
     shortcuts.add(found.shortcuts);
@@ -207,7 +213,8 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
     best->dst = std::move(target.state);
   }
   if (!best && may_park_elsewhere(question, what_if, shortcuts))
-    return plan_optimal(wider(question), levels, budget, {what_if.also_declared});
+    return plan_optimal(wider(question), levels, budget,
+                        {what_if.also_declared, INT64_MAX, nullptr, least.bytes});
   if (!best) return nothing_fits(question.options->max_memory_bytes, least, shortcuts);
   best->shortcuts = shortcuts;
   best->least_ps = shortcuts.none() ? best_cost.ps : std::min(least_ps, best_cost.ps);

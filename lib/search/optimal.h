@@ -26,6 +26,8 @@ struct WhatIf {
   // same `levels`: taken up and left for the next. Not for any order of the target, nor across
   // meshes.
   std::shared_ptr<PlanProblem>* known = nullptr;
+  // Of a plan that was found with shards on fewer tensor dims, bytes.
+  int64_t least_peak = INT64_MAX;
 };
 
 // Plans the question's request as it stands (backward targets already normalised). Across meshes:
