@@ -5,6 +5,7 @@
 #include "cli/system.h"
 #include "cost/topology.h"
 #include "diag/codes.h"
+#include "json/scan.h"
 #include "render/mesh_view.h"
 #include "replay_host/open_backend.h"
 
@@ -277,7 +278,7 @@ std::string help_text(const std::string& command) {
                                                    {"--help-man", "", "print this as a man page"}});
     text +=
         "\n\"-\" means stdin or stdout in place of a file; files are limited to " +
-        human_bytes(max_input_bytes) +
+        human_bytes(max_input_bytes) + ", specs to " + human_bytes(max_json_bytes) +
         ".\n"
         "Exit codes: 0 done; 1 a difference, a budget or --fail-on;\n"
         "2 bad usage or input; 3 no plan exists; 4 wrong data; 5 missing requirements; 70 a bug in meshplan.\n"

@@ -14,6 +14,9 @@ std::string placed(const std::string& src, const std::string& dst,
 
 std::vector<CodeEntry> redistribution_codes() {
   const std::string gather = placed(R"~(["R", "S(0)"])~", R"~(["R", "R"])~");
+  const std::string eight =
+      placed(R"~(["R", "S(0)"])~", R"~(["R", "R"])~", "bfloat16", ", \"count\": 8");
+  const std::string eight_gathers = eight.substr(0, eight.size() - 2);
   return {
       {"E0401", "bad_placement", "text that is not a placement",
        "A placement is R (all ranks have the same data), S(d) (tensor dim d is sharded), P(op) "
@@ -80,11 +83,10 @@ std::vector<CodeEntry> redistribution_codes() {
            ",\n  \"allow\": [{\"code\": \"W0301\", \"reason\": \"measured: no gain\"}]\n}"},
       {"E0413", "in_two_bundles", "a redistribution in two bundles",
        "The members of a bundle are moved by one schedule, so a redistribution is in at most one.",
-       gather.substr(0, gather.size() - 2) +
+       eight_gathers +
            ",\n  \"bundles\": [{\"id\": \"step\", \"redistributions\": [\"wq.grad\"]}, {\"id\": "
            "\"all\", \"redistributions\": [\"w*\"]}]\n}",
-       gather.substr(0, gather.size() - 2) +
-           ",\n  \"bundles\": [{\"id\": \"step\", \"redistributions\": [\"w*\"]}]\n}"},
+       eight_gathers + ",\n  \"bundles\": [{\"id\": \"step\", \"redistributions\": [\"w*\"]}]\n}"},
   };
 }
 

@@ -340,8 +340,10 @@ class BundlePlanner {
     schedules.consider_apart();
     if (found_ps() < together_ps) improve(schedules);
     if (schedules.found()) return Done{};
+    // Of ways whose exchanges move nothing whole messages say nothing.
     const int64_t enough = times_.whole_messages(times_.fewest_messages());
-    return enough > bundle_.max_messages ? needs_messages(bundle_, enough) : last;
+    const bool tells = enough > bundle_.max_messages && (enough < INT64_MAX || last.ok());
+    return tells ? needs_messages(bundle_, enough) : last;
   }
 
   // Choices that take far longer than others, as if all overlapped, come behind those.

@@ -39,7 +39,8 @@ struct HostDevice::Slab {
   Slab& operator=(const Slab&) = delete;
 };
 
-HostDevice::HostDevice(int64_t threads) : pool_(threads) {}
+HostDevice::HostDevice(int64_t threads, std::optional<int64_t> most_bytes)
+    : pool_(threads), left_bytes_(most_bytes.value_or(INT64_MAX)) {}
 HostDevice::~HostDevice() = default;
 
 Result<std::byte*> HostDevice::allocate(int32_t rank, int64_t bytes) {
@@ -48,14 +49,16 @@ Result<std::byte*> HostDevice::allocate(int32_t rank, int64_t bytes) {
     ++current_;
   if (current_ == slabs_.size()) {
     const int64_t room = ceil_div(std::max(need, slab_bytes), huge_page) * huge_page;
-    auto slab = std::make_unique<Slab>(room);
-    if (slab->data == nullptr) {
+    std::unique_ptr<Slab> slab;
+    if (room <= left_bytes_) slab = std::make_unique<Slab>(room);
+    if (slab == nullptr || slab->data == nullptr) {
       return environment("rank " + std::to_string(rank) + " needs a buffer of " +
                          std::to_string(bytes) + " bytes, and the system has no " +
                          std::to_string(room) +
                          " bytes more for buffers; raise the limit of memory, or replay a smaller "
-                         "shape with --shrink");
+                         "shape with --shrink, where that is not given");
     }
+    left_bytes_ -= room;
     slabs_.push_back(std::move(slab));
   }
   Slab& slab = *slabs_[current_];

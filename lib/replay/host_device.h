@@ -2,15 +2,18 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "copy/worker_pool.h"
 #include "replay/device.h"
+#include "replay/free_memory.h"
 
 namespace meshplan {
 
 class HostDevice final : public Device {
  public:
-  explicit HostDevice(int64_t threads);  // 0: one per core
+  // `threads` 0: one per core. `most_bytes`: of all buffers.
+  explicit HostDevice(int64_t threads, std::optional<int64_t> most_bytes = free_memory());
   ~HostDevice() override;
 
   Result<std::byte*> allocate(int32_t rank, int64_t bytes) override;
@@ -32,6 +35,7 @@ class HostDevice final : public Device {
  private:
   struct Slab;
   WorkerPool pool_;
+  int64_t left_bytes_;  // that slabs may still take
   std::vector<std::unique_ptr<Slab>> slabs_;
   size_t current_ = 0;  // slab used for allocations
 };

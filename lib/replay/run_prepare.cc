@@ -171,7 +171,7 @@ Status RedistributionRun::Inside::choose_shape(const std::vector<StateOnMesh>& s
   const int64_t copies = crosses ? 1 : mesh_copies(*meshes.front());
   const std::vector<StateOnMesh> distinct = distinct_of(states);
   const int64_t first = most_elements(planned, factor * static_cast<double>(size), *q.options);
-  for (int64_t most = first;; most = saturating_mul(4, std::max(most, elements_of(shape)))) {
+  for (int64_t most = first;; most = saturating_mul(2, std::max(most, elements_of(shape)))) {
     shape = shrink_shape(planned, distinct, most);
     shrunk = shape != planned;
     held_boxes.clear();

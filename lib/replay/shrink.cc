@@ -77,20 +77,31 @@ Pattern pattern_of(int64_t extent, size_t d, const std::vector<StateOnMesh>& sta
   return p;
 }
 
-// The period of the remainders: the product of all sizes of every order, with parts counted as
-// whole mesh dims; 0 if huge.
+// How many parts an order cuts a dim into, of which widths repeat: parts from the start of a mesh
+// dim take chunks of what the whole dim would be cut into (tensor/box.cc), others do not.
+int64_t parts_of(std::span<const SubAxis> order, const std::vector<int64_t>& mesh_shape) {
+  int64_t parts = 1;
+  for (const SubAxis& a : order) {
+    const bool from_start = std::any_of(order.begin(), order.end(), [&](const SubAxis& other) {
+      return other.mesh_dim == a.mesh_dim && other.before == 1;
+    });
+    if (!from_start) {
+      parts = saturating_mul(parts, a.size);
+    } else if (a.before == 1) {
+      parts = saturating_mul(parts, mesh_shape[static_cast<size_t>(a.mesh_dim)]);
+    }
+  }
+  return parts;
+}
+
+// The period of the remainders: a multiple of the parts of every order; 0 if huge. Shapes that
+// differ by it are tried, and taken where their pattern is the same.
 int64_t period_of(size_t d, const std::vector<StateOnMesh>& states) {
   int64_t period = 1;
   for (const StateOnMesh& s : states) {
-    int64_t product = 1;
-    std::vector<int32_t> seen;
-    for (const SubAxis& a : s.state->shards[d]) {
-      if (std::find(seen.begin(), seen.end(), a.mesh_dim) != seen.end()) continue;
-      seen.push_back(a.mesh_dim);
-      product = saturating_mul(product, s.mesh_shape[a.mesh_dim]);
-    }
-    if (product > (int64_t{1} << 20)) return 0;
-    period = saturating_mul(period / std::gcd(period, product), product);
+    const int64_t parts = parts_of(s.state->shards[d], s.mesh_shape);
+    if (parts > (int64_t{1} << 20)) return 0;
+    period = saturating_mul(period / std::gcd(period, parts), parts);
     if (period > (int64_t{1} << 20)) return 0;
   }
   return period;

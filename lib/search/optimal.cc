@@ -122,9 +122,14 @@ class AskedProblem {
   std::shared_ptr<PlanProblem> shared_;
 };
 
-// Looks for the plan of least peak where the search found none: it is the answer where it fits.
-LeastPeak find_least_peak(const PlanProblem& p, int64_t work_budget, Found& found) {
-  LeastPeak least = least_peak(p, work_budget);
+// Looks for the plan of least peak where the search found none, with as much work as that or the
+// least share of a question's: it is the answer where it fits.
+LeastPeak find_least_peak(const PlanProblem& p, const PlanOptions& options, int64_t search_work,
+                          work::Budget& budget, Found& found) {
+  const int64_t before = p.work;
+  const int64_t least_work = options.work_budget / 100 * least_peak_percent;
+  LeastPeak least = least_peak(p, std::max(search_work, least_work));
+  budget.spend(p.work - before);
   if (p.peak_limit == INT64_MAX || least.bytes > p.peak_limit) return least;
   found.exists = true;
   found.edges = least.edges;
@@ -197,13 +202,9 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
     if (best) search.below_ps = std::min(what_if.below_ps, saturating_add(best_cost.ps, 1));
     Found found = find_with(*problem, what_if.also_declared, search);
     budget.spend(found.work + work::problem);
-    // With other sets declared nobody is told what limit would be enough.
-    if (!found.exists && search.below_ps == INT64_MAX && what_if.also_declared.empty()) {
-      const int64_t before = problem->work;
-      const int64_t least_work = question.options->work_budget / 100 * least_peak_percent;
-      least.add(find_least_peak(*problem, std::max(search.work_budget, least_work), found));
-      budget.spend(problem->work - before);
-    }
+    // What limit would be enough with other sets declared is not told.
+    if (!found.exists && search.below_ps == INT64_MAX && what_if.also_declared.empty())
+      least.add(find_least_peak(*problem, *question.options, search.work_budget, budget, found));
     shortcuts.add(found.shortcuts);
     least_ps = std::min(least_ps, found.least_ps);
     if (!found.exists || (best && !(found.cost < best_cost))) continue;

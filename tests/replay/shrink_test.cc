@@ -81,3 +81,17 @@ TEST_CASE("a captured tensor shrinks to what is asked and no further") {
   CHECK(shrink_shape(shape, on, 1) == std::vector<int64_t>{128, 1});
   CHECK(shrink_shape(shape, on, 14336 * 4096) == shape);
 }
+
+TEST_CASE("parts off the start of a mesh dim need no more than they cut, those from its start chunks of the whole dim") {
+  const std::vector<int64_t> mesh{48, 2};
+  const State last = state_of("{R:24,S(0):2}R", mesh, 1);
+  const State whole = state_of("RR", mesh, 1);
+  CHECK(shrink_shape({7168}, {{&last, mesh}, {&whole, mesh}}, 1) == std::vector<int64_t>{4});
+  CHECK(shrink_shape({7169}, {{&last, mesh}, {&whole, mesh}}, 1) == std::vector<int64_t>{5});
+  const State first = state_of("{S(0):24,R:2}R", mesh, 1);
+  const auto small = shrink_shape({14336}, {{&first, mesh}, {&whole, mesh}}, 1);
+  CHECK(small[0] % 48 == 14336 % 48);
+  CHECK(same_pattern(14336, small[0], 0, {{&first, mesh}, {&whole, mesh}}));
+  check_alike(7169, 5, {last, whole}, mesh);
+  check_alike(14336, small[0], {first, whole}, mesh);
+}
