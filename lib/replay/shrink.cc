@@ -107,6 +107,34 @@ int64_t period_of(size_t d, const std::vector<StateOnMesh>& states) {
   return period;
 }
 
+// Below so many elements a part nothing smaller is looked for; up to so many of them it is.
+constexpr int64_t few_a_part = 8;
+constexpr int64_t most_a_part = 4;
+// Parts that are looked at for that.
+constexpr int64_t most_looked_at = 20'000'000;
+
+// The smallest extent of that pattern with other remainders, where `extent` is large beside the
+// parts: remainders need not be the same, but fall on the same parts.
+//
+//     7168 into 96: 95 of 75, one of 43        191: 95 of 2, one of 1
+//     with 64 left of 96 as 7168 has it no extent below 3136 leaves the last part any
+int64_t with_other_remainders(int64_t extent, size_t d, const std::vector<StateOnMesh>& states,
+                              const Pattern& pattern) {
+  int64_t most = 1;
+  int64_t all = 1;
+  for (const StateOnMesh& s : states) {
+    const int64_t parts = product_of_sizes(s.state->shards[d]);
+    most = std::max(most, parts_of(s.state->shards[d], s.mesh_shape));
+    all = saturating_add(all, parts);
+  }
+  if (floor_div(extent, few_a_part) < most) return extent;
+  const int64_t last = std::min(saturating_mul(most_a_part, most), most + most_looked_at / all);
+  for (int64_t n = most + 1; n <= last; ++n) {
+    if (pattern_of(n, d, states) == pattern) return n;
+  }
+  return extent;
+}
+
 }  // namespace
 
 int64_t elements_of(const std::vector<int64_t>& shape) {
@@ -148,6 +176,7 @@ std::vector<int64_t> shrink_shape(const std::vector<int64_t>& shape,
     while (next < last && !(pattern_of(rest + next * period, best, states) == patterns[best]))
       ++next;
     if (next >= last) {
+      small[best] = with_other_remainders(small[best], best, states, patterns[best]);
       done[best] = true;
     } else {
       small[best] = rest + next * period;
