@@ -111,7 +111,7 @@ int64_t period_of(size_t d, const std::vector<StateOnMesh>& states) {
 constexpr int64_t few_a_part = 8;
 constexpr int64_t most_a_part = 4;
 // Parts that are looked at for that.
-constexpr int64_t most_looked_at = 20'000'000;
+constexpr int64_t most_looked_at = 5'000'000;
 
 // The smallest extent of that pattern with other remainders, where `extent` is large beside the
 // parts: remainders need not be the same, but fall on the same parts.

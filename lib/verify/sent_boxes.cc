@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/in_order_of.h"
 #include "base/int_math.h"
 #include "verify/listing.h"
 
@@ -129,8 +130,18 @@ class PairBytes {
   }
 
  private:
+  // Lists have millions of pairs: a pass by receiver and one by sender, where ranks are fewer.
+  void put_in_order() {
+    if (list_.size() < ranks_.size()) return std::sort(list_.begin(), list_.end());
+    const auto receiver = [](const auto& pair) {
+      return size_t{static_cast<uint32_t>(pair.first)};
+    };
+    const auto sender = [](const auto& pair) { return static_cast<size_t>(pair.first >> 32); };
+    list_ = in_order_of(std::move(list_), ranks_.size(), receiver);
+    list_ = in_order_of(std::move(list_), ranks_.size(), sender);
+  }
   void join_pairs() {
-    std::sort(list_.begin(), list_.end());
+    put_in_order();
     size_t kept = 0;
     for (size_t i = 0; i < list_.size(); ++i) {
       if (kept > 0 && list_[kept - 1].first == list_[i].first) {
