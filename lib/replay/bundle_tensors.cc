@@ -206,7 +206,11 @@ Status BundleRun::Inside::allocate_ends() {
         const HeldBoxes& at = run.held_boxes[state];
         auto data = q.device->allocate(at.ranks[s],
                                        volume(box_of_slot(at, static_cast<int64_t>(s))) * run.size);
-        if (!data) return data.error();
+        if (!data) {
+          return Error{data.error().fault, place() + ", " + place_of(*run.r) +
+                                               (state == 0 ? ", source: " : ", target: ") +
+                                               data.error().message};
+        }
         buffers[s] = *data;
       }
       if (last == 0) break;
