@@ -15,9 +15,6 @@ constexpr int64_t most_buckets = 4096;
 // Pairs of ranks that are looked at, and ranks in waves: seconds. Beyond it no other choice of ways
 // is tried.
 constexpr int64_t most_looked_at = 100'000'000;
-// The same of one schedule: it takes a second or two, and its proof several times as long
-// (most_bundle_work in verify/bundle.cc).
-constexpr int64_t most_counted = int64_t{1} << 28;
 // Rounds of exchanges ahead of collectives.
 constexpr int64_t most_ahead = 8;
 // Rounds of collectives: a plan of more could not be read.
@@ -376,7 +373,7 @@ bool BundleSchedules::is_hopeless(const std::vector<size_t>& chosen, const Round
 std::optional<BundleFigures> BundleSchedules::count(const std::vector<size_t>& chosen,
                                                     const RoundLimits& limits) {
   const std::vector<KindRound> rounds = make_rounds(kinds_, chosen, limits);
-  if (counter_.work_of(kinds_, chosen, rounds) > most_counted) return std::nullopt;
+  if (counter_.work_of(kinds_, chosen, rounds) > most_) return std::nullopt;
   BundleFigures figures = counter_.count(kinds_, chosen, rounds);
   const auto least = least_staging();
   if (!found_ && fits_messages(figures) && (!least || figures.totals.staging_bytes < *least)) {
@@ -437,7 +434,7 @@ bool BundleSchedules::take_least(int64_t staging) {
 
 Error BundleSchedules::too_long_to_count() const {
   return no_plan("bundle '" + bundle_.id + "' has rounds of more ranks, and parts between ranks, " +
-                 "than are looked at one by one, " + with_commas(most_counted) +
+                 "than are looked at one by one, " + with_commas(most_) +
                  " in all: make several bundles of it");
 }
 

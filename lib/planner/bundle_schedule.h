@@ -14,6 +14,11 @@
 
 namespace meshplan {
 
+// So many pairs of ranks of parts of rounds, and ranks in rounds, one schedule is counted of: it
+// takes a second or two, and its proof several times as long (most_bundle_work in
+// verify/bundle.cc).
+constexpr int64_t most_counted = int64_t{1} << 28;
+
 // What a bundle says whose rounds all need more staging than it allows; some need so many bytes.
 [[nodiscard]] Error needs_staging(const BundleRequest& bundle, int64_t bytes);
 
@@ -24,10 +29,10 @@ namespace meshplan {
 class BundleSchedules {
  public:
   // `kinds` are listed where a choice has them. `close_ps`: a schedule that takes no longer is not
-  // worth improving.
+  // worth improving. `most`: that one schedule is counted of.
   BundleSchedules(const BundleRequest& bundle, std::vector<Kind>& kinds, FigureCounter& counter,
-                  int64_t close_ps)
-      : bundle_(bundle), kinds_(kinds), counter_(counter), close_ps_(close_ps) {}
+                  int64_t close_ps, int64_t most)
+      : bundle_(bundle), kinds_(kinds), counter_(counter), close_ps_(close_ps), most_(most) {}
 
   // Fails where no number of buckets fits the limits. A choice that was considered before is not
   // counted again, nor does it fail again.
@@ -85,6 +90,7 @@ class BundleSchedules {
   std::vector<Kind>& kinds_;
   FigureCounter& counter_;
   int64_t close_ps_;
+  int64_t most_;
   std::set<std::vector<size_t>> considered_;
   std::vector<std::vector<size_t>> packed_;  // of these, by messages
   std::vector<std::vector<size_t>> failed_;  // of these

@@ -48,9 +48,10 @@ constexpr size_t many_steps = 3;
 
 class BundlePlanner {
  public:
-  BundlePlanner(Plan& plan, const BundleRequest& bundle, PlanGroups& groups)
+  BundlePlanner(Plan& plan, const BundleRequest& bundle, PlanGroups& groups, int64_t most)
       : plan_(plan),
         bundle_(bundle),
+        most_(most),
         groups_(groups),
         ranks_(make_rank_table(plan.meshes)),
         levels_(plan.meshes.meshes.size()),
@@ -72,7 +73,7 @@ class BundlePlanner {
     bound_ps_ = bounds.ps;
     WayMaker maker(plan_, bundle_, groups_, levels_);
     for (Kind& kind : kinds_) maker.make(kind, kinds_.size() == 1 && kind.tensors == 1);
-    BundleSchedules schedules(bundle_, kinds_, counter_, close_ps());
+    BundleSchedules schedules(bundle_, kinds_, counter_, close_ps(), most_);
     const Status found = choose(schedules);
     least_staging_ = schedules.least_staging();
     if (!found && !schedules.take_least(asked.max_staging_bytes)) return found.error();
@@ -465,6 +466,7 @@ class BundlePlanner {
 
   Plan& plan_;
   const BundleRequest& bundle_;
+  int64_t most_;  // that one schedule is counted of
   PlanGroups& groups_;
   RankTable ranks_;
   std::vector<std::unique_ptr<LevelMap>> levels_;  // by mesh; those of the members
@@ -479,11 +481,11 @@ class BundlePlanner {
 
 }  // namespace
 
-TriedBundle try_bundle(Plan& plan, const BundleRequest& asked, PlanGroups& groups,
-                       int64_t staging) {
+TriedBundle try_bundle(Plan& plan, const BundleRequest& asked, PlanGroups& groups, int64_t staging,
+                       int64_t most) {
   BundleRequest bundle = asked;
   bundle.max_staging_bytes = staging;
-  BundlePlanner planner(plan, bundle, groups);
+  BundlePlanner planner(plan, bundle, groups, most);
   auto planned = planner.answer(asked);
   return {std::move(planned), planner.least_staging(), planner.looked_at()};
 }

@@ -14,6 +14,10 @@ namespace {
 // What is tried with this limit leads to little staging, and is the same whatever the bundle
 // allows.
 constexpr int64_t narrowest_staging = 1;
+// Where a proof refuses a schedule, others are counted of so many times less, while that is more
+// than the least.
+constexpr int64_t fewer = 8;
+constexpr int64_t least_counted = most_counted / (fewer * fewer);
 
 }  // namespace
 
@@ -33,20 +37,42 @@ std::vector<PlanFailure> refused_bundles(const MeshTable& meshes,
   return failures;
 }
 
-Result<PlannedBundle> plan_bundle(Plan& plan, const BundleRequest& bundle, PlanGroups& groups) {
+namespace {
+
+// Of schedules that are counted of no more than `most`.
+Result<PlannedBundle> plan_within(Plan& plan, const BundleRequest& bundle, PlanGroups& groups,
+                                  int64_t most) {
   const int64_t allowed = bundle.max_staging_bytes;
-  TriedBundle tried = try_bundle(plan, bundle, groups, allowed);
+  TriedBundle tried = try_bundle(plan, bundle, groups, allowed, most);
   if (tried.planned || !tried.least_staging) return std::move(tried.planned);
   if (allowed == narrowest_staging) return needs_staging(bundle, *tried.least_staging);
-  TriedBundle narrow = try_bundle(plan, bundle, groups, narrowest_staging);
+  TriedBundle narrow = try_bundle(plan, bundle, groups, narrowest_staging, most);
   if (narrow.planned) return std::move(narrow.planned);
   const int64_t least = *tried.least_staging;
   const int64_t enough = narrow.least_staging.value_or(least);
   if (least >= enough) return needs_staging(bundle, enough);
   BundleRequest raised = bundle;
   raised.max_staging_bytes = least;
-  const bool fits = try_bundle(plan, raised, groups, least).planned.ok();
+  const bool fits = try_bundle(plan, raised, groups, least, most).planned.ok();
   return needs_staging(bundle, fits ? least : enough);
+}
+
+}  // namespace
+
+Result<PlannedBundle> plan_bundle(Plan& plan, const BundleRequest& bundle, PlanGroups& groups,
+                                  const BundleProof& proof) {
+  std::vector<PlannedRedistribution> alone;  // the members, each for itself
+  for (const size_t member : bundle.members) alone.push_back(plan.redistributions[member]);
+  Status refused = Done{};  // by the first proof
+  for (int64_t most = most_counted; most >= least_counted; most /= fewer) {
+    auto planned = plan_within(plan, bundle, groups, most);
+    if (!planned) return refused ? planned.error() : refused.error();
+    const Status proven = proof(*planned);
+    if (proven) return planned;
+    if (refused) refused = proven;
+    for (size_t i = 0; i < alone.size(); ++i) plan.redistributions[bundle.members[i]] = alone[i];
+  }
+  return refused.error();
 }
 
 }  // namespace meshplan

@@ -5,6 +5,7 @@
 //                       3999     neither fits: 4000 are named, which is enough
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "base/result.h"
@@ -19,11 +20,15 @@ namespace meshplan {
 [[nodiscard]] std::vector<PlanFailure> refused_bundles(const MeshTable& meshes,
                                                        const std::vector<BundleRequest>& bundles);
 
+// Whether a planned bundle is right; an error where that takes more than a proof looks at.
+using BundleProof = std::function<Status(const PlannedBundle& planned)>;
+
 // The plan's redistributions are planned each for itself; those of the bundle's members become
-// what the bundle runs. It is none that is refused. Errors (no_plan): a tensor that does not fit
-// the staging, a round that does not fit the messages, whatever is tried. Law: with the staging
-// that an error names the bundle has a plan.
+// what the bundle runs. It is none that is refused, and it is proven: where its rounds are too many
+// for that, by schedules of fewer. Errors (no_plan): a tensor that does not fit the staging, a
+// round that does not fit the messages, whatever is tried; or that of the first proof. Law: with
+// the staging that an error names the bundle has a plan.
 [[nodiscard]] Result<PlannedBundle> plan_bundle(Plan& plan, const BundleRequest& bundle,
-                                                PlanGroups& groups);
+                                                PlanGroups& groups, const BundleProof& proof);
 
 }  // namespace meshplan

@@ -4,6 +4,7 @@
 #include <memory>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "base/int_math.h"
 #include "base/text.h"
@@ -129,27 +130,10 @@ class Pipeline {
   // The plan's redistributions are all there; those of members become what their bundle runs.
   void add_bundles(const std::vector<BundleRequest>& bundles, std::vector<PlanFailure>& failures) {
     for (size_t b = 0; b < bundles.size(); ++b) {
-      const BundleRequest& bundle = bundles[b];
-      auto planned = plan_bundle(plan_, bundle, groups_);
-      if (!planned) {
-        failures.push_back({bundle.members.front(), planned.error(), b});
-        continue;
-      }
-      const void* proven = nullptr;
-      for (const size_t member : bundle.members) {
-        const PlannedRedistribution& redistribution = plan_.redistributions[member];
-        const SharedList<Step>& steps = redistribution.steps;
-        if (steps.empty() || &steps.front() == proven) continue;
-        proven = &steps.front();
-        prove(redistribution);
-      }
-      if (const auto proof = verify_bundle(plan_, *planned); !proof) {
-        MESHPLAN_CHECK(proof.error().fault == Fault::environment,
-                       "a bundle failed its own verification: " + proof.error().message);
-        failures.push_back({bundle.members.front(), proof.error(), b});
-        continue;
-      }
-      plan_.bundles.push_back(std::move(planned).value());
+      auto planned =
+          plan_bundle(plan_, bundles[b], groups_, [&](auto& made) { return proof_of(made); });
+      if (!planned) failures.push_back({bundles[b].members.front(), planned.error(), b});
+      if (planned) plan_.bundles.push_back(*std::move(planned));
     }
   }
 
@@ -231,6 +215,20 @@ class Pipeline {
     MESHPLAN_CHECK(counted.ok(),
                    "a plan's figures are not what its steps give: " + counted.error().message);
     check_claims(plan_, planned);
+  }
+
+  // Of a bundle, and before it of what its members run; an error where that takes too much.
+  Status proof_of(const PlannedBundle& planned) {
+    const Step* proven = nullptr;
+    for (const size_t member : planned.request.members) {
+      const PlannedRedistribution& r = plan_.redistributions[member];
+      if (r.steps.empty() || std::exchange(proven, &r.steps.front()) == &r.steps.front()) continue;
+      prove(r);
+    }
+    const auto proof = verify_bundle(plan_, planned);
+    MESHPLAN_CHECK(proof || proof.error().fault == Fault::environment,
+                   "a bundle failed its own verification: " + proof.error().message);
+    return proof ? Status(Done{}) : proof.error();
   }
 
   const LevelMap& levels_of(size_t mesh) {

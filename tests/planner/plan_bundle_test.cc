@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 
+#include "planner/bundle_schedule.h"
 #include "planner/bundles.h"
 #include "planner/small_bundle.h"
 
@@ -97,7 +98,7 @@ TEST_CASE("far too little staging is planned for, or refused, by so many pairs o
   const auto tried = [&](int64_t staging) {
     Plan plan = apart;
     PlanGroups groups(table);
-    return try_bundle(plan, {"sync", {0, 1, 2, 3}, 1, staging, 1024}, groups, staging);
+    return try_bundle(plan, {"sync", {0, 1, 2, 3}, 1, staging, 1024}, groups, staging, most_counted);
   };
   // 1.7 billion pairs were looked at for a tenth of a percent less.
   const TriedBundle fits = tried(1'041'024);
@@ -108,6 +109,40 @@ TEST_CASE("far too little staging is planned for, or refused, by so many pairs o
   const TriedBundle refused = tried(1000);
   CHECK(!refused.planned.ok());
   CHECK(refused.looked_at < 200'000'000);
+}
+
+TEST_CASE("a bundle whose proof takes too much is planned once more, of what its members were, or refused as at first") {
+  const MeshTable table = two_roots({{"a", 4}}, {{"b", 2}, {"c", 2}}, 4);
+  const std::vector<Request> requests{request_of(table, "w", {64, 64}, "S(0)", "RS(0)", 3),
+                                      request_of(table, "norm", {64}, "S(0)", "RR", 2)};
+  const Plan apart = planned(table, *topology_preset("h100"), requests, {});
+  const BundleRequest bundle{"sync", {0, 1}, 1, 1 << 20, 1024};
+  int asked = 0;
+  const auto plan_it = [&](Plan& plan, int refused) {
+    PlanGroups groups(table);
+    asked = 0;
+    return plan_bundle(plan, bundle, groups, [&](const PlannedBundle& made) -> Status {
+      CHECK(!made.rounds.empty());
+      if (asked++ < refused) return environment("too much, " + std::to_string(asked));
+      return Done{};
+    });
+  };
+  Plan at_once = apart;
+  const auto first = plan_it(at_once, 0);
+  REQUIRE(first.ok());
+  CHECK(asked == 1);
+  Plan later = apart;
+  const auto third = plan_it(later, 2);
+  REQUIRE(third.ok());
+  CHECK(asked == 3);
+  CHECK(third->totals == first->totals);
+  for (size_t i = 0; i < requests.size(); ++i) CHECK(later.redistributions[i].steps.list() == at_once.redistributions[i].steps.list());
+  Plan never = apart;
+  const auto none = plan_it(never, 100);
+  REQUIRE(!none.ok());
+  CHECK(none.error().message == "too much, 1");
+  CHECK(asked == 3);
+  for (size_t i = 0; i < requests.size(); ++i) CHECK(never.redistributions[i].steps.list() == apart.redistributions[i].steps.list());
 }
 
 }  // namespace meshplan
