@@ -31,6 +31,11 @@ struct Error {
   bool operator==(const Error&) const = default;
 };
 
+// The same where it happened.
+[[nodiscard]] inline Error at_place(const std::string& place, const Error& error) {
+  return {error.fault, place + ": " + error.message};
+}
+
 [[nodiscard]] inline Error bad_input(std::string message) {
   return {Fault::bad_input, std::move(message)};
 }

@@ -180,7 +180,7 @@ Result<SpecText> record_again(System& system, const std::string& command, const 
   auto done = system.run_writer(
       name == "-" ? "spec.json" : name, record_variable,
       [&](const std::string& path) { return recording_words(command, by, path); });
-  if (!done) return Error{done.error().fault, "--record: " + done.error().message};
+  if (!done) return at_place("--record", done.error());
   const std::vector<std::string> lines = lines_of(done->said);
   if (auto failure = failure_of(command, *done, lines)) {
     said = lines;

@@ -14,13 +14,13 @@
 namespace meshplan {
 
 template <class Load, class JoinPeers>
-void RoundLoad::add_bytes_and(const Load& other, JoinPeers&& join_peers) {
+void RoundLoad::add_bytes_and(const Load& other, int64_t times, JoinPeers&& join_peers) {
   for (size_t rank = 0; rank < ranks_; ++rank) {
     for (int l = 0; l < levels_; ++l) {
       Tally::Cell& cell = tally_.at(static_cast<int32_t>(rank), l);
       const Tally::Cell& more = other.at(static_cast<int32_t>(rank), l);
-      add_up(cell.received, more.received);
-      add_up(cell.sent, more.sent);
+      add_up(cell.received, saturating_mul(more.received, times));
+      add_up(cell.sent, saturating_mul(more.sent, times));
       join_peers(cell.peers_in, more.peers_in);
       join_peers(cell.peers_out, more.peers_out);
     }
@@ -28,37 +28,23 @@ void RoundLoad::add_bytes_and(const Load& other, JoinPeers&& join_peers) {
 }
 
 void RoundLoad::add(const RoundLoad& other) {
-  add_bytes_and(other.tally_, [](auto& peers, auto more) { peers += more; });
+  add_bytes_and(other.tally_, 1, [](auto& peers, auto more) { peers += more; });
 }
 
 void RoundLoad::add(const KeptLoad& other) {
-  add_bytes_and(other, [](auto& peers, auto more) { peers += more; });
+  add_bytes_and(other, 1, [](auto& peers, auto more) { peers += more; });
 }
 
 void RoundLoad::add_to_messages(const KeptLoad& other) {
-  add_bytes_and(other, [](auto& peers, auto more) { raise(peers, more); });
+  add_bytes_and(other, 1, [](auto& peers, auto more) { raise(peers, more); });
 }
 
 void RoundLoad::add_bytes(const RoundLoad& other, int64_t times) {
-  for (size_t rank = 0; rank < ranks_; ++rank) {
-    for (int l = 0; l < levels_; ++l) {
-      const Tally::Cell& more = other.tally_.at(static_cast<int32_t>(rank), l);
-      if (more.received == 0 && more.sent == 0) continue;
-      Tally::Cell& cell = tally_.at(static_cast<int32_t>(rank), l);
-      add_up(cell.received, saturating_mul(more.received, times));
-      add_up(cell.sent, saturating_mul(more.sent, times));
-    }
-  }
+  add_bytes_and(other.tally_, times, [](auto& /*peers*/, auto /*more*/) {});
 }
 
 void RoundLoad::set_peers(const RoundLoad& other) {
-  for (size_t rank = 0; rank < ranks_; ++rank) {
-    for (int l = 0; l < levels_; ++l) {
-      Tally::Cell& cell = tally_.at(static_cast<int32_t>(rank), l);
-      cell.peers_in = other.tally_.at(static_cast<int32_t>(rank), l).peers_in;
-      cell.peers_out = other.tally_.at(static_cast<int32_t>(rank), l).peers_out;
-    }
-  }
+  add_bytes_and(other.tally_, 0, [](auto& peers, auto more) { peers = more; });
 }
 
 KeptLoad::KeptLoad(const RoundLoad& load) : levels_(static_cast<size_t>(load.levels_)) {
@@ -261,11 +247,11 @@ void RoundCounter::add(const std::vector<PairElements>& pairs, int64_t element_b
   for (const PairElements& pair : pairs)
     pairs_.push_back({pair.from, pair.to, bytes_of(pair.elements, element_bytes, times)});
   if (pairs_.size() <= most_pairs_) return;
-  const std::vector<Pieces> pieces = std::exchange(pieces_, {});
+  std::vector<Pieces> pieces = std::exchange(pieces_, {});
   std::vector<PairElements> together;
   for_each_pair([&](const PairElements& pair) { together.push_back(pair); });
   pairs_ = std::move(together);
-  pieces_ = pieces;
+  pieces_ = std::move(pieces);
   most_pairs_ = std::max(most_apart, 2 * pairs_.size());
 }
 

@@ -52,9 +52,9 @@ class RoundLoad {
  private:
   friend class RoundCounter;
   friend class KeptLoad;
-  // join_peers(mine, more) of each number of peers.
+  // Bytes of so many like it, and join_peers(mine, more) of each number of peers.
   template <class Load, class JoinPeers>
-  void add_bytes_and(const Load& other, JoinPeers&& join_peers);
+  void add_bytes_and(const Load& other, int64_t times, JoinPeers&& join_peers);
   Tally tally_;
   size_t ranks_;
   int levels_;

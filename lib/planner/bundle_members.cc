@@ -33,6 +33,12 @@ void finish_chosen(const Plan& plan, PlannedRedistribution& planned) {
 
 }  // namespace
 
+void answer_as(const PlannedRedistribution& other, PlannedRedistribution& entry) {
+  Request request = std::move(entry.request);
+  entry = other;
+  entry.request = std::move(request);
+}
+
 void settle_members(Plan& plan, const MeshLevels& levels, std::vector<Kind>& kinds,
                     const std::vector<size_t>& chosen) {
   for (size_t k = 0; k < kinds.size(); ++k) {
@@ -41,12 +47,7 @@ void settle_members(Plan& plan, const MeshLevels& levels, std::vector<Kind>& kin
     if (std::as_const(way.steps).list() == std::as_const(own.steps).list()) continue;
     price_redistribution(way, plan.meshes, *levels[way.request.src_mesh]);
     finish_chosen(plan, way);
-    for (const size_t member : kinds[k].members) {
-      PlannedRedistribution& entry = plan.redistributions[member];
-      Request request = std::move(entry.request);
-      entry = way;
-      entry.request = std::move(request);
-    }
+    for (const size_t member : kinds[k].members) answer_as(way, plan.redistributions[member]);
   }
 }
 

@@ -9,6 +9,9 @@
 
 namespace meshplan {
 
+// The entry becomes the other, all but its request.
+void answer_as(const PlannedRedistribution& other, PlannedRedistribution& entry);
+
 // `chosen`: the way of each kind. What a way has as planned alone stays as it is.
 void settle_members(Plan& plan, const MeshLevels& levels, std::vector<Kind>& kinds,
                     const std::vector<size_t>& chosen);

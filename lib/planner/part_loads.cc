@@ -13,11 +13,6 @@ void PartLoads::add(const Part& part, int64_t tensors) {
                part.moved->element_bytes, tensors);
 }
 
-RoundLoad PartLoads::add_all(const std::vector<Part>& parts) {
-  for (const Part& part : parts) add(part, part.tensors);
-  return counter_.take();
-}
-
 const PartLoads::Known& PartLoads::known(const Part& part) {
   const auto at = known_.find(part.what);
   if (at != known_.end()) return at->second;
@@ -36,7 +31,10 @@ const PartLoads::Known& PartLoads::known(const Part& part) {
 RoundLoad PartLoads::load_of(const std::vector<Part>& parts) {
   size_t cuts = 0;
   for (const Part& part : parts) cuts += part.moved->cuts.size();
-  if (parts.size() == 1 || cuts < cells() * parts.size()) return add_all(parts);
+  if (parts.size() == 1 || cuts < cells() * parts.size()) {
+    for (const Part& part : parts) add(part, part.tensors);
+    return counter_.take();
+  }
   limit_memory(parts.size());
   looked_at_ += static_cast<int64_t>(parts.size() * cells() / cells_a_cut);
   RoundLoad load(counter_.ranks(), counter_.levels());

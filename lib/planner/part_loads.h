@@ -59,7 +59,6 @@ class PartLoads {
   using Step = std::array<size_t, 3>;  // kind, way, number
   using PairSets = std::set<std::pair<Step, size_t>>;
   [[nodiscard]] const Known& known(const Part& part);
-  [[nodiscard]] RoundLoad add_all(const std::vector<Part>& parts);
   void add(const Part& part, int64_t tensors);
   [[nodiscard]] size_t cells() const {
     return counter_.ranks() * static_cast<size_t>(counter_.levels());

@@ -1,10 +1,12 @@
 #include "planner/plan_bundle.h"
 
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "base/text.h"
 #include "cost/listed_bounds.h"
+#include "planner/bundle_members.h"
 #include "planner/bundle_schedule.h"
 #include "planner/bundles.h"
 
@@ -57,12 +59,36 @@ Result<PlannedBundle> plan_within(Plan& plan, const BundleRequest& bundle, PlanG
   return needs_staging(bundle, fits ? least : enough);
 }
 
+// The members of a bundle as they were, each for itself: those of one question once.
+class Alone {
+ public:
+  Alone(const Plan& plan, const BundleRequest& bundle) : members_(bundle.members) {
+    std::unordered_map<const Step*, size_t> known;  // by the steps, which like members share
+    for (const size_t member : members_) {
+      const PlannedRedistribution& entry = plan.redistributions[member];
+      const size_t next = entries_.size();
+      const size_t at =
+          entry.steps.empty() ? next : known.try_emplace(&entry.steps.front(), next).first->second;
+      if (at == next) entries_.push_back(entry);
+      entry_of_.push_back(at);
+    }
+  }
+  void restore(Plan& plan) const {
+    for (size_t i = 0; i < members_.size(); ++i)
+      answer_as(entries_[entry_of_[i]], plan.redistributions[members_[i]]);
+  }
+
+ private:
+  const std::vector<size_t>& members_;
+  std::vector<PlannedRedistribution> entries_;
+  std::vector<size_t> entry_of_;  // of each member
+};
+
 }  // namespace
 
 Result<PlannedBundle> plan_bundle(Plan& plan, const BundleRequest& bundle, PlanGroups& groups,
                                   const BundleProof& proof) {
-  std::vector<PlannedRedistribution> alone;  // the members, each for itself
-  for (const size_t member : bundle.members) alone.push_back(plan.redistributions[member]);
+  const Alone alone(plan, bundle);
   Status refused = Done{};  // by the first proof
   for (int64_t most = most_counted; most >= least_counted; most /= fewer) {
     auto planned = plan_within(plan, bundle, groups, most);
@@ -70,7 +96,7 @@ Result<PlannedBundle> plan_bundle(Plan& plan, const BundleRequest& bundle, PlanG
     const Status proven = proof(*planned);
     if (proven) return planned;
     if (refused) refused = proven;
-    for (size_t i = 0; i < alone.size(); ++i) plan.redistributions[bundle.members[i]] = alone[i];
+    alone.restore(plan);
   }
   return refused.error();
 }

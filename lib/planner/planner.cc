@@ -2,7 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -132,8 +131,11 @@ class Pipeline {
     for (size_t b = 0; b < bundles.size(); ++b) {
       auto planned =
           plan_bundle(plan_, bundles[b], groups_, [&](auto& made) { return proof_of(made); });
-      if (!planned) failures.push_back({bundles[b].members.front(), planned.error(), b});
-      if (planned) plan_.bundles.push_back(*std::move(planned));
+      if (!planned) {
+        failures.push_back({bundles[b].members.front(), planned.error(), b});
+        continue;
+      }
+      plan_.bundles.push_back(std::move(planned).value());
     }
   }
 
@@ -304,21 +306,13 @@ class Pipeline {
   int64_t work_ = 0;
 };
 
-struct Answered {  // one question of a file
+// One question of a file.
+struct Answered {
   Result<PlannedRedistribution> answer;
   LeftForAdvice left{};
   int64_t times = 0;               // redistributions that ask it
   std::optional<size_t> number{};  // where advice asks for it, too
 };
-
-// By redistribution: whether a bundle runs it.
-std::vector<bool> in_bundles(const std::vector<BundleRequest>& bundles, size_t redistributions) {
-  std::vector<bool> bundled(redistributions, false);
-  for (const BundleRequest& bundle : bundles) {
-    for (const size_t member : bundle.members) bundled[member] = true;
-  }
-  return bundled;
-}
 
 // Missing flattens of the whole file, without what its bundles run.
 void advise(Plan& plan, FlattenPrices& prices, const std::vector<Answered>& answered,
@@ -381,20 +375,32 @@ void add_bundles(Pipeline& pipeline, const std::vector<BundleRequest>& bundles,
 
 Plan plan_for(const MeshTable& meshes, const Topology& topology, const PlanOptions& options) {
   Plan plan;
-  std::tie(plan.meshes, plan.topology, plan.options) = std::tie(meshes, topology, options);
+  plan.meshes = meshes;
+  plan.topology = topology;
+  plan.options = options;
   return plan;
 }
+
+// Questions that are planned one by one, as in a file of their meshes.
+struct OneByOne {
+  OneByOne(const MeshTable& meshes, const Topology& topology, const PlanOptions& options)
+      : plan(plan_for(meshes, topology, options)), pipeline(meshes, topology, plan.options, plan) {}
+  Result<PlannedRedistribution> answer(const Request& request) {
+    LeftForAdvice left;
+    return pipeline.answer(request, left);
+  }
+  Plan plan;  // what proofs refer to
+  Pipeline pipeline;
+};
 
 // How files with other declarations plan: with advice, which leaves searches as much work as there.
 PlanInFile plans_in_file(const Topology& topology, PlanOptions options, int64_t& work) {
   options.alternatives = 0;
   options.audit = false;
   return [&topology, options, &work](const MeshTable& meshes, const Request& request) {
-    Plan plan = plan_for(meshes, topology, options);
-    Pipeline pipeline(meshes, topology, plan.options, plan);
-    LeftForAdvice left;
-    const auto planned = pipeline.answer(request, left);
-    work += pipeline.work();
+    OneByOne file(meshes, topology, options);
+    const auto planned = file.answer(request);
+    work += file.pipeline.work();
     return planned ? std::optional(FlattenedPlan{planned->totals, planned->steps}) : std::nullopt;
   };
 }
@@ -454,15 +460,8 @@ PlanOutcome plan_requests(const MeshTable& meshes, const Topology& topology,
   return outcome;
 }
 
-struct QuestionPlanner::Parts {
-  Parts(const MeshTable& meshes, const Topology& topology, const PlanOptions& options)
-      : plan(plan_for(meshes, topology, options)), pipeline(meshes, topology, plan.options, plan) {}
-  Result<PlannedRedistribution> answer(const Request& request) {
-    LeftForAdvice left;
-    return pipeline.answer(request, left);
-  }
-  Plan plan;  // what proofs refer to
-  Pipeline pipeline;
+struct QuestionPlanner::Parts : OneByOne {
+  using OneByOne::OneByOne;
 };
 
 namespace {

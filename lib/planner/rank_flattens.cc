@@ -213,12 +213,17 @@ FlattenRanking rank_flattens(const MeshTable& meshes, const Topology& topology,
   return ranking;
 }
 
-std::vector<Request> not_bundled(const std::vector<Request>& requests,
-                                 const std::vector<BundleRequest>& bundles) {
-  std::vector<bool> bundled(requests.size(), false);
+std::vector<bool> in_bundles(const std::vector<BundleRequest>& bundles, size_t redistributions) {
+  std::vector<bool> bundled(redistributions, false);
   for (const BundleRequest& bundle : bundles) {
     for (const size_t member : bundle.members) bundled[member] = true;
   }
+  return bundled;
+}
+
+std::vector<Request> not_bundled(const std::vector<Request>& requests,
+                                 const std::vector<BundleRequest>& bundles) {
+  const std::vector<bool> bundled = in_bundles(bundles, requests.size());
   std::vector<Request> left;
   for (size_t i = 0; i < requests.size(); ++i) {
     if (!bundled[i]) left.push_back(requests[i]);

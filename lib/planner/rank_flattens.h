@@ -28,6 +28,9 @@ struct FlattenRanking {
   std::vector<RankedFlatten> chosen;
   int64_t work = 0;  // units (search/work.h)
 };
+// By redistribution: whether a bundle runs it.
+[[nodiscard]] std::vector<bool> in_bundles(const std::vector<BundleRequest>& bundles,
+                                           size_t redistributions);
 // The requests that are in no bundle: those that flattens help.
 [[nodiscard]] std::vector<Request> not_bundled(const std::vector<Request>& requests,
                                                const std::vector<BundleRequest>& bundles);

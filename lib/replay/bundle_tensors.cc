@@ -207,9 +207,8 @@ Status BundleRun::Inside::allocate_ends() {
         auto data = q.device->allocate(at.ranks[s],
                                        volume(box_of_slot(at, static_cast<int64_t>(s))) * run.size);
         if (!data) {
-          return Error{data.error().fault, place() + ", " + place_of(*run.r) +
-                                               (state == 0 ? ", source: " : ", target: ") +
-                                               data.error().message};
+          const char* const end = state == 0 ? ", source" : ", target";
+          return at_place(place() + ", " + place_of(*run.r) + end, data.error());
         }
         buffers[s] = *data;
       }

@@ -28,8 +28,7 @@ Status RoundPreparer::prepare() {
 
 Result<std::byte*> RoundPreparer::stage(int32_t rank, int64_t bytes, StagingUse use) {
   auto data = in_.pool.take(rank, bytes, use == StagingUse::packed);
-  if (!data)
-    return Error{data.error().fault, in_.place_of_round(round_) + ": " + data.error().message};
+  if (!data) return at_place(in_.place_of_round(round_), data.error());
   wave_.begins.push_back({rank, *data, bytes, round_, -1, -1});
   return data;
 }

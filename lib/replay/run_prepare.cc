@@ -198,7 +198,7 @@ Status RedistributionRun::Inside::prepare_steps() {
   for (size_t s : local_slots[0]) {
     auto data = q.device->allocate(
         held_boxes[0].ranks[s], volume(box_of_slot(held_boxes[0], static_cast<int64_t>(s))) * size);
-    if (!data) return Error{data.error().fault, place_of(*r) + ", source: " + data.error().message};
+    if (!data) return at_place(place_of(*r) + ", source", data.error());
     source[s] = *data;
   }
   for (size_t i = 0; i + 1 < held_boxes.size(); ++i) {

@@ -41,9 +41,7 @@ class StepPreparer {
   [[nodiscard]] const Box& after_box(size_t slot) const {
     return box_of_slot(after_, static_cast<int64_t>(slot));
   }
-  [[nodiscard]] Error located(const Error& error) const {
-    return {error.fault, q_.place + ": " + error.message};
-  }
+  [[nodiscard]] Error located(const Error& error) const { return at_place(q_.place, error); }
 
   Phase& add_phase() {
     out_.phases.emplace_back();

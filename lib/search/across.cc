@@ -459,11 +459,8 @@ Result<StepList> plan_across(const PlanQuestion& question, const LevelMap& level
       below_ps = search.best_ps();
     }
   }
-  if (!best && may_park_elsewhere(question, what_if, shortcuts)) {
-    WhatIf anywhere = what_if;
-    anywhere.least_peak = least.bytes;
-    return plan_across(wider(question), levels, budget, anywhere);
-  }
+  if (!best && may_park_elsewhere(question, what_if, shortcuts))
+    return plan_across(wider(question), levels, budget, of_wider(what_if, least));
   if (!best) return nothing_fits(question.options->max_memory_bytes, least, shortcuts);
   best->shortcuts = shortcuts;
   Shortcuts work_alone;

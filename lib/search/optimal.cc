@@ -153,6 +153,10 @@ PlanQuestion wider(const PlanQuestion& question) {
   return asked;
 }
 
+WhatIf of_wider(const WhatIf& what_if, const LeastPeak& least) {
+  return {what_if.also_declared, what_if.below_ps, nullptr, least.bytes};
+}
+
 Error nothing_fits(int64_t max_memory_bytes, const LeastPeak& least, const Shortcuts& shortcuts) {
   const std::string limit = "no plan fits max_memory_bytes " + std::to_string(max_memory_bytes);
   if (!least.proven || shortcuts.has(Shortcut::parking_dims))
@@ -214,8 +218,7 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
     best->dst = std::move(target.state);
   }
   if (!best && may_park_elsewhere(question, what_if, shortcuts))
-    return plan_optimal(wider(question), levels, budget,
-                        {what_if.also_declared, INT64_MAX, nullptr, least.bytes});
+    return plan_optimal(wider(question), levels, budget, of_wider(what_if, least));
   if (!best) return nothing_fits(question.options->max_memory_bytes, least, shortcuts);
   best->shortcuts = shortcuts;
   best->least_ps = shortcuts.none() ? best_cost.ps : std::min(least_ps, best_cost.ps);

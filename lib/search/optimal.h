@@ -46,6 +46,8 @@ struct WhatIf {
 [[nodiscard]] bool may_park_elsewhere(const PlanQuestion& question, const WhatIf& what_if,
                                       const Shortcuts& shortcuts);
 [[nodiscard]] PlanQuestion wider(const PlanQuestion& question);
+// What else is said of that one, of which nothing is known but a plan of so little memory.
+[[nodiscard]] WhatIf of_wider(const WhatIf& what_if, const LeastPeak& least);
 // What there is to say where nothing fits the limit.
 [[nodiscard]] Error nothing_fits(int64_t max_memory_bytes, const LeastPeak& least,
                                  const Shortcuts& shortcuts);

@@ -103,7 +103,7 @@ Result<PhasePairs> pairs_in_two_phases(const TransferQuestion& question) {
   return TransferMaker(question).pairs_in_two_phases();
 }
 
-void PieceReader::turn_to(int64_t length) {
+void PartOfLength::turn_to(int64_t length) {
   length_ = length;
   const auto known =
       std::find_if(parts_.begin(), parts_.end(), [&](const auto& p) { return p.first == length; });
@@ -118,14 +118,13 @@ void PieceReader::turn_to(int64_t length) {
 
 std::vector<bool> pairs_in_pieces(const std::vector<StepCut>& cuts, int64_t piece, int64_t pieces,
                                   int64_t count) {
+  PartOfLength part(piece, pieces, count);
   std::vector<bool> in_pieces;
   for (size_t i = 0; i < cuts.size(); ++i) {
     const StepCut& cut = cuts[i];
     const bool is_new = i == 0 || cut.from != cuts[i - 1].from || cut.to != cuts[i - 1].to;
     if (is_new) in_pieces.push_back(false);
-    if (cut.lo < near_equal_begin(cut.length, pieces, piece + count) &&
-        cut.hi > near_equal_begin(cut.length, pieces, piece))
-      in_pieces.back() = true;
+    if (overlap_width({cut.lo, cut.hi}, part.of(cut.length)) > 0) in_pieces.back() = true;
   }
   return in_pieces;
 }

@@ -8,7 +8,6 @@
 // (tests/transfer/step_cuts_test.cc).
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -69,16 +68,34 @@ struct PhasePairs {
 };
 [[nodiscard]] Result<PhasePairs> pairs_in_two_phases(const TransferQuestion& question);
 
+// The part of a length that so many pieces from `piece` on have together, remembered: the lengths
+// of a step are few.
+class PartOfLength {
+ public:
+  PartOfLength(int64_t piece, int64_t pieces, int64_t count)
+      : piece_(piece), pieces_(pieces), count_(count) {}
+  [[nodiscard]] const Interval& of(int64_t length) {
+    if (length != length_) turn_to(length);
+    return part_;
+  }
+
+ private:
+  void turn_to(int64_t length);
+
+  int64_t piece_;
+  int64_t pieces_;
+  int64_t count_;
+  int64_t length_ = -1;  // that was asked for last
+  Interval part_;
+  std::vector<std::pair<int64_t, Interval>> parts_;  // of each length asked for so far
+};
+
 // What so many pieces from `piece` on move together, sender by sender; the cuts stay where they
 // are, and nothing is listed. Law: the sum over these pieces.
 class PieceReader {
  public:
   PieceReader(const std::vector<StepCut>& cuts, int64_t piece, int64_t pieces, int64_t count = 1)
-      : next_(cuts.data()),
-        end_(cuts.data() + cuts.size()),
-        piece_(piece),
-        pieces_(pieces),
-        count_(count) {}
+      : next_(cuts.data()), end_(cuts.data() + cuts.size()), part_(piece, pieces, count) {}
 
   // Of those whose cuts were not read yet; -1: there is no other.
   [[nodiscard]] int32_t next_sender() const { return next_ == end_ ? -1 : next_->from; }
@@ -87,25 +104,15 @@ class PieceReader {
   template <class Use>
   void read_sender(Use&& use) {
     for (const int32_t from = next_->from; next_ != end_ && next_->from == from; ++next_) {
-      if (next_->length != length_) turn_to(next_->length);
-      const int64_t lo = std::max(next_->lo, part_.lo);
-      const int64_t hi = std::min(next_->hi, part_.hi);
-      if (lo < hi) use(next_->to, saturating_mul(hi - lo, next_->slice));
+      const int64_t slices = overlap_width({next_->lo, next_->hi}, part_.of(next_->length));
+      if (slices > 0) use(next_->to, saturating_mul(slices, next_->slice));
     }
   }
 
  private:
-  // The pieces' part of it: the lengths of a step are few.
-  void turn_to(int64_t length);
-
   const StepCut* next_;
   const StepCut* end_;
-  int64_t piece_;
-  int64_t pieces_;
-  int64_t count_;
-  int64_t length_ = -1;  // of the cut that was read last
-  Interval part_;
-  std::vector<std::pair<int64_t, Interval>> parts_;  // of each length met so far
+  PartOfLength part_;
 };
 // Of each pair of ranks that the cuts have, by sender, then receiver, whether the pieces move
 // anything between them.

@@ -101,7 +101,6 @@ TEST_CASE("random rounds: bytes and messages by parts that are known are those o
 
 // 200 ranks of two levels, of which so many loads are kept that they are dropped now and then.
 TEST_CASE("rounds of very many different parts are counted as before once what was known is dropped") {
-  Random random(7);
   const int32_t ranks = 200;
   RankTable table;
   for (int32_t id = 0; id < ranks; ++id) table.global_ids.push_back(id);
