@@ -138,7 +138,7 @@ std::optional<FigureCounter::WayLoads> FigureCounter::loads_of(const Way& way, i
       loads.messages = std::max(loads.messages, load.messages());
       loads.of_exchanges.emplace_back(load);
       loads.pairs = saturating_add(loads.pairs, pairs);
-      looked_at_ += looked_at;
+      weighed_ += looked_at;
       return pairs > 0 || lone;
     };
     if (step.phases == 1) {

@@ -34,8 +34,10 @@ class FigureCounter {
                                     const std::vector<size_t>& chosen,
                                     const std::vector<KindRound>& rounds);
   [[nodiscard]] size_t ranks() const { return counter_.ranks(); }
-  // So far, and by weighing ways.
+  // So far.
   [[nodiscard]] int64_t looked_at() const { return looked_at_ + part_loads_.looked_at(); }
+  // By weighing ways.
+  [[nodiscard]] int64_t weighed() const { return weighed_; }
   [[nodiscard]] RoundLoad no_load() const { return {counter_.ranks(), counter_.levels()}; }
   // What so many tensors exchange; nullopt where an exchange of the way moves nothing, and another
   // step does.
@@ -72,6 +74,7 @@ class FigureCounter {
   RoundCounter counter_;
   PartLoads part_loads_;
   int64_t looked_at_ = 0;
+  int64_t weighed_ = 0;
 };
 
 }  // namespace meshplan

@@ -14,6 +14,9 @@ constexpr int64_t least_alone = 8;
 // Kinds of more tensors share buckets: so many rounds are of no use to anyone.
 constexpr int64_t most_alone = 512;
 
+// A kind by itself goes through as many more buckets, in percent, where that is evenly.
+constexpr int64_t more_for_even_percent = 25;
+
 // The first of so many buckets, then the sum of the shares up to each.
 std::vector<int64_t> ends_of_shares(int64_t buckets, const std::vector<int64_t>& shares) {
   std::vector<int64_t> ends{0};
@@ -146,6 +149,40 @@ struct Section {
   bool alone = false;  // whether it begins when nothing of the section before is on the way
 };
 
+// Into how many buckets each section goes. Tensors by themselves go into as large ones as the
+// others; where buckets are alike so do kinds that do not share them, one kind into more where it
+// goes evenly.
+class SectionBuckets {
+ public:
+  SectionBuckets(const std::vector<Section>& sections, const RoundLimits& limits)
+      : limits_(limits), several_(sections.size() > 1) {
+    for (const Section& section : sections) {
+      all_ = saturating_add(all_, section.bytes);
+      largest_ = std::max(largest_, section.alone ? 0 : section.bytes);
+    }
+  }
+  [[nodiscard]] int64_t of(const Section& section) const {
+    if (!several_) return limits_.buckets;
+    if (limits_.by_messages() && !limits_.alike && !section.alone) return limits_.buckets;
+    if (section.alone || !limits_.by_messages()) {
+      const int64_t bytes = std::max<int64_t>(1, ceil_div(all_, limits_.buckets));
+      return std::max(section.alone ? least_alone : 1, floor_div(section.bytes, bytes));
+    }
+    const int64_t bytes = std::max<int64_t>(1, ceil_div(largest_, limits_.buckets));
+    const int64_t buckets = std::max<int64_t>(1, ceil_div(section.bytes, bytes));
+    if (section.shares.size() > 1) return buckets;
+    const Interval& tensors = section.shares.front().tensors;
+    const int64_t even = evenly(buckets, tensors.hi - tensors.lo);
+    return even * 100 <= buckets * (100 + more_for_even_percent) ? even : buckets;
+  }
+
+ private:
+  const RoundLimits& limits_;
+  bool several_;
+  int64_t all_ = 0;  // bytes
+  int64_t largest_ = 0;
+};
+
 // Of a rank in a step that goes whole.
 int64_t most_messages(const Way& way) {
   int64_t most = 0;
@@ -197,6 +234,12 @@ std::vector<size_t> ends_of(const std::vector<KindRound>& rounds, size_t count) 
 
 }  // namespace
 
+int64_t evenly(int64_t buckets, int64_t tensors) {
+  if (buckets >= tensors) return saturating_mul(ceil_div(buckets, tensors), tensors);
+  while (tensors % buckets != 0) ++buckets;
+  return buckets;
+}
+
 bool may_go_alone(const Kind& kind) { return kind.tensors <= most_alone; }
 
 int64_t bytes_between(const Way& way) {
@@ -242,15 +285,10 @@ std::vector<KindRound> make_rounds(const std::vector<Kind>& kinds,
                                    const std::vector<size_t>& chosen, const RoundLimits& limits) {
   std::vector<KindRound> rounds;
   const std::vector<Section> sections = sections_of(kinds, chosen, limits);
-  int64_t all_bytes = 0;
-  for (const Section& section : sections) all_bytes = saturating_add(all_bytes, section.bytes);
-  const int64_t bucket_bytes = std::max<int64_t>(1, ceil_div(all_bytes, limits.buckets));
+  const SectionBuckets section_buckets(sections, limits);
   const std::vector<int64_t> even;
   for (const Section& section : sections) {
-    // Tensors by themselves are in buckets as large as the others.
-    int64_t buckets = limits.buckets;
-    if (section.alone || (!limits.by_messages() && sections.size() > 1))
-      buckets = std::max(section.alone ? least_alone : 1, floor_div(section.bytes, bucket_bytes));
+    const int64_t buckets = section_buckets.of(section);
     const size_t first = rounds.size();
     auto ends = ends_of_shares(buckets, buckets == limits.buckets ? limits.shares : even);
     for (KindRound& round :

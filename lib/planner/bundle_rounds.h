@@ -71,8 +71,15 @@ struct RoundLimits {
   // if they go whole, each with messages of its own. A kind that has more is alone; 0: each is.
   int64_t messages_a_round = INT64_MAX;
   [[nodiscard]] bool by_messages() const { return messages_a_round < INT64_MAX; }
+  // Those that share no buckets go through as many as make these as large as the others', not each
+  // through `buckets`.
+  bool alike = false;
   int64_t most_between = INT64_MAX;  // bytes between steps of a tensor that shares its buckets
 };
+
+// The next number of buckets, not below `buckets`, into which so many tensors go evenly: where some
+// buckets have one tensor more than others, waves wait for the largest.
+[[nodiscard]] int64_t evenly(int64_t buckets, int64_t tensors);
 
 [[nodiscard]] bool may_go_alone(const Kind& kind);
 // Bytes that one tensor has between its steps on a rank, the most over ranks.

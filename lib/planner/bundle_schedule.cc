@@ -12,9 +12,6 @@ namespace {
 
 // More buckets than this pipeline nothing better.
 constexpr int64_t most_buckets = 4096;
-// Pairs of ranks that are looked at, and ranks in waves: seconds. Beyond it no other choice of ways
-// is tried.
-constexpr int64_t most_looked_at = 100'000'000;
 // Rounds of exchanges ahead of collectives.
 constexpr int64_t most_ahead = 8;
 // Rounds of collectives: a plan of more could not be read.
@@ -29,20 +26,16 @@ constexpr int64_t small_part = 256;
 constexpr int64_t least_gain = 200;
 // A schedule is far from what is close where it takes one part in so many more.
 constexpr int64_t far_part = 50;
+// Where one part in so many of what is enough was looked at, only what is likely is tried.
+constexpr int64_t short_part = 10;
+// Whether kinds share buckets is then settled by a choice where one takes one part in so many more.
+constexpr int64_t far_slower_part = 4;
 // Uneven shares are tried of at most so many buckets.
 constexpr int64_t most_uneven = 8;
 // So many parts are moved from one share to another at most, ...
 constexpr int64_t most_moved = 8;
 // ... and so many moves tried.
 constexpr int most_moves = 1000;
-
-// The next number of buckets, not below `buckets`, into which the kind's tensors go evenly: where
-// some buckets have one tensor more than others, waves wait for the largest.
-int64_t evenly(int64_t buckets, int64_t tensors) {
-  if (buckets >= tensors) return saturating_mul(ceil_div(buckets, tensors), tensors);
-  while (tensors % buckets != 0) ++buckets;
-  return buckets;
-}
 
 // What more buckets save of the staging: of b buckets it is about A + B / b, where B are messages,
 // and A boxes between steps, which no number of buckets makes smaller.
@@ -100,46 +93,73 @@ Error needs_messages(const BundleRequest& bundle, int64_t messages) {
 }
 
 Status BundleSchedules::consider(const WayQuestion& question, const std::vector<size_t>& chosen) {
-  if (!considered_.insert(chosen).second) return Done{};
-  for (size_t k = 0; k < kinds_.size(); ++k) list_way(question, kinds_[k].ways[chosen[k]]);
-  RoundLimits limits;
-  Status considered = consider_within(chosen, limits);
-  if (limits.by_messages()) packed_.push_back(chosen);
-  if (!considered) failed_.push_back(chosen);
-  return considered;
+  list(question, chosen);
+  const Buckets likely = best_in_;
+  const auto first = consider_in(likely, chosen);
+  Status considered = first ? Status(Done{}) : first.error();
+  if (kinds_.size() == 1) return considered;
+  if (!is_short()) {
+    apart_later_.push_back(chosen);
+    return considered;
+  }
+  const Buckets other = likely == Buckets::shared ? Buckets::own_alike : Buckets::shared;
+  if (!wants_more() || other_is_far_slower_) return considered;
+  const auto second = consider_in(other, chosen);
+  if (!second) return considered;
+  if (first) {
+    const auto [less, more] = std::minmax(*first, *second);
+    other_is_far_slower_ = more - less > less / far_slower_part;
+  }
+  return Done{};
 }
 
 void BundleSchedules::consider_apart() {
-  std::set<std::vector<size_t>> choices(packed_.begin(), packed_.end());
-  if (found_) {
-    choices.insert(best_chosen_);
-  } else {
-    choices.insert(failed_.begin(), failed_.end());
-  }
-  for (const std::vector<size_t>& chosen : choices) {
-    if (!wants_more()) return;
+  for (const std::vector<size_t>& chosen : apart_later_) {
     bool listed = true;  // and still so: long lists are forgotten
     for (size_t k = 0; k < kinds_.size(); ++k) listed = listed && kinds_[k].ways[chosen[k]].listed;
-    if (!listed) continue;
-    RoundLimits limits;
-    limits.messages_a_round = 0;
-    (void)consider_within(chosen, limits);
+    for (const Buckets own : {Buckets::own_alike, Buckets::own}) {
+      if (!wants_more()) return;
+      if (listed) (void)consider_in(own, chosen);
+    }
   }
 }
 
-// The first that fits, and others from there on.
-Status BundleSchedules::consider_within(const std::vector<size_t>& chosen, RoundLimits& fitting) {
+void BundleSchedules::improve(const WayQuestion& question, const std::vector<size_t>& chosen) {
+  list(question, chosen);
+  (void)consider_in(best_in_, chosen);
+}
+
+void BundleSchedules::list(const WayQuestion& question, const std::vector<size_t>& chosen) {
+  for (size_t k = 0; k < kinds_.size(); ++k) list_way(question, kinds_[k].ways[chosen[k]]);
+}
+
+// Gives what the first that fits takes, in ps; INT64_MAX where it was considered before.
+Result<int64_t> BundleSchedules::consider_in(Buckets buckets, const std::vector<size_t>& chosen) {
+  if (!considered_.insert({buckets, chosen}).second) return INT64_MAX;
+  RoundLimits limits;
+  if (buckets != Buckets::shared) limits.messages_a_round = 0;
+  limits.alike = buckets == Buckets::own_alike;
+  // Other rounds, and as a rule more, are worth having where they save some.
+  worth_ps_ = found_ && buckets != best_in_ ? floor_div(best_.totals.predicted_ps, least_gain) : 0;
+  tried_in_ = buckets;
+  return consider_within(chosen, limits);
+}
+
+// The first that fits, and others from there on. Gives what the first takes, in ps.
+Result<int64_t> BundleSchedules::consider_within(const std::vector<size_t>& chosen,
+                                                 RoundLimits fitting) {
   const bool once = found_ && has_looked_enough();
-  auto first = first_that_fits(chosen, once, fitting);
-  if (!first) return first.error();
+  auto fits_first = first_that_fits(chosen, once, fitting);
+  if (!fits_first) return fits_first.error();
+  const BundleFigures& first = fits_first->figures;
   RoundLimits limits = fitting;
-  keep(chosen, *first);
+  keep(chosen, first);
   consider_ahead(chosen, limits);
-  if (has_looked_enough()) return Done{};
-  const std::vector<BundleRound>& rounds = first->rounds;
+  if (has_looked_enough()) return first.totals.predicted_ps;
+  const std::vector<BundleRound>& rounds = first.rounds;
   const bool overlaps = std::any_of(rounds.begin(), rounds.end(),
                                     [](const BundleRound& round) { return round.stream > 0; });
-  int64_t last_ps = first->totals.predicted_ps;
+  int64_t last_ps = first.totals.predicted_ps;
   const auto gains = [&] {
     const auto figures = count(chosen, limits);
     const int64_t worth_ps = last_ps - floor_div(last_ps, least_gain);
@@ -152,22 +172,30 @@ Status BundleSchedules::consider_within(const std::vector<size_t>& chosen, Round
   for (size_t k = 1; k < kinds_.size(); ++k) {
     if (bytes_of(kinds_[k], chosen[k]) > bytes_of(kinds_[heaviest], chosen[heaviest])) heaviest = k;
   }
+  // So many buckets, and more, are not tried.
+  const int64_t many = saturating_add(limits.buckets, limits.buckets / 3 + 1);
+  int64_t below = fits_first->more_take_longer && is_short() ? many : INT64_MAX;
   const int64_t fewest = limits.buckets;
-  if (fewest > 1 && last_ps > close_ps_) {
-    limits.buckets = std::min(most_buckets, evenly(fewest, kinds_[heaviest].tensors));
-    if (limits.buckets > fewest && !gains()) limits.buckets = fewest;
+  const int64_t even = std::min(most_buckets, evenly(fewest, kinds_[heaviest].tensors));
+  if (fewest > 1 && even > fewest && even < below && last_ps > close_ps_) {
+    limits.buckets = even;
+    if (!gains()) {
+      limits.buckets = fewest;
+      if (even >= many && is_short()) below = even;
+    }
   }
-  while (overlaps && limits.buckets < most_buckets && last_ps > close_ps_) {
+  while (overlaps && limits.buckets < most_buckets && 2 * limits.buckets < below &&
+         last_ps > close_ps_) {
     limits.buckets *= 2;
     if (gains()) continue;
     limits.buckets /= 2;
     break;
   }
-  if (overlaps && is_far()) consider_even_buckets(chosen, limits);
+  if (overlaps && is_far()) consider_even_buckets(chosen, limits, below);
   consider_fewer_behind(chosen, limits);
   if (best_.totals.predicted_ps > close_ps_) consider_beside(chosen, fitting);
-  if (overlaps) consider_uneven_shares(chosen, fitting, *first);
-  return Done{};
+  if (overlaps) consider_uneven_shares(chosen, fitting, first);
+  return first.totals.predicted_ps;
 }
 
 // Collectives of a bucket beside the exchanges of the next: in more buckets while that gains, or
@@ -196,7 +224,8 @@ void BundleSchedules::consider_beside(const std::vector<size_t>& chosen, RoundLi
 
 // As many buckets or more, or more than half of them, into which kinds of many tensors go evenly: a
 // wave waits for the largest of the buckets that it has a step of.
-void BundleSchedules::consider_even_buckets(const std::vector<size_t>& chosen, RoundLimits limits) {
+void BundleSchedules::consider_even_buckets(const std::vector<size_t>& chosen, RoundLimits limits,
+                                            int64_t below) {
   int64_t bytes = 0;
   for (size_t k = 0; k < kinds_.size(); ++k)
     bytes = saturating_add(bytes, bytes_of(kinds_[k], chosen[k]));
@@ -210,7 +239,7 @@ void BundleSchedules::consider_even_buckets(const std::vector<size_t>& chosen, R
   if (common <= 1 || common % most == 0) return;
   for (const int64_t least : {most, most / 2 + 1}) {
     limits.buckets = evenly(least, common);
-    if (limits.buckets > most_buckets) continue;
+    if (limits.buckets > most_buckets || limits.buckets >= below) continue;
     const auto figures = count(chosen, limits);
     if (figures && fits(*figures)) keep(chosen, *figures);
   }
@@ -300,14 +329,15 @@ int64_t BundleSchedules::more_buckets(int64_t buckets, int64_t staging) const {
   return std::clamp(enough, buckets + 1, saturating_mul(buckets, 2));
 }
 
-Result<BundleFigures> BundleSchedules::first_that_fits(const std::vector<size_t>& chosen, bool once,
-                                                       RoundLimits& limits) {
+Result<BundleSchedules::Fitting> BundleSchedules::first_that_fits(const std::vector<size_t>& chosen,
+                                                                  bool once, RoundLimits& limits) {
   const int64_t most_tensors = most_behind(kinds_, chosen);
   const int64_t tensors_a_launch = std::max<int64_t>(1, floor_div(bundle_.max_messages, 2));
   limits.tensors_a_launch = tensors_a_launch;
   StagingTries tries(bundle_.max_staging_bytes);
-  int64_t fewest = INT64_MAX;  // messages of all tries
-  int no_fewer = 0;            // of the last tries, those with too many and no fewer than that
+  int64_t fewest = INT64_MAX;   // messages of all tries
+  int no_fewer = 0;             // of the last tries, those with too many and no fewer than that
+  int64_t last_ps = INT64_MAX;  // of the try before, in fewer buckets
   // Thousands of buckets, each with all pairs of ranks, would be counted before it is given up.
   int64_t least = 0;
   for (size_t k = 0; k < kinds_.size(); ++k)
@@ -319,7 +349,8 @@ Result<BundleFigures> BundleSchedules::first_that_fits(const std::vector<size_t>
     const auto counted = count(chosen, limits);
     if (!counted) return too_long_to_count();
     const BundleFigures& figures = *counted;
-    if (fits(figures)) return figures;
+    if (fits(figures)) return Fitting{figures, last_ps < figures.totals.predicted_ps};
+    last_ps = figures.totals.predicted_ps;
     if (once) return does_not_fit(figures).error();
     // Kinds that meet in every bucket add up their messages: they share buckets as far as those
     // allow.
@@ -327,6 +358,7 @@ Result<BundleFigures> BundleSchedules::first_that_fits(const std::vector<size_t>
       limits = {};
       limits.tensors_a_launch = tensors_a_launch;
       limits.messages_a_round = bundle_.max_messages;
+      last_ps = INT64_MAX;
       continue;
     }
     tries.add(limits.buckets, figures.totals.staging_bytes);
@@ -342,6 +374,7 @@ Result<BundleFigures> BundleSchedules::first_that_fits(const std::vector<size_t>
       limits.buckets = 1;
       tries = StagingTries(bundle_.max_staging_bytes);
       no_fewer = 0;
+      last_ps = INT64_MAX;
       continue;
     }
     if (has_most || hopeless || (is_stuck && found_)) return does_not_fit(figures).error();
@@ -395,7 +428,17 @@ int64_t BundleSchedules::most_shared(const std::vector<size_t>& chosen,
   return most;
 }
 
-bool BundleSchedules::has_looked_enough() const { return counter_.looked_at() >= most_looked_at; }
+bool BundleSchedules::has_looked_enough() const {
+  return counter_.looked_at() >= enough_ || counter_.weighed() >= most_looked_at;
+}
+
+bool BundleSchedules::is_short() const {
+  return counter_.looked_at() >= floor_div(enough_, short_part) || has_looked_enough();
+}
+
+void BundleSchedules::look_on(int64_t more) {
+  enough_ = std::max(enough_, saturating_add(counter_.looked_at(), more));
+}
 
 bool BundleSchedules::wants_more() const { return !found_ || (is_far() && !has_looked_enough()); }
 
@@ -446,10 +489,11 @@ Status BundleSchedules::too_many_launches(int64_t rounds) const {
 }
 
 void BundleSchedules::keep(const std::vector<size_t>& chosen, const BundleFigures& figures) {
-  if (found_ && figures.totals.predicted_ps >= best_.totals.predicted_ps) return;
+  if (found_ && figures.totals.predicted_ps >= best_.totals.predicted_ps - worth_ps_) return;
   found_ = true;
   best_ = figures;
   best_chosen_ = chosen;
+  best_in_ = tried_in_;
 }
 
 }  // namespace meshplan

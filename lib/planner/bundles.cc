@@ -409,6 +409,7 @@ class BundlePlanner {
   // how waves fill, and what limits allow, only a schedule tells.
   void improve(BundleSchedules& schedules) {
     const int64_t enough = counter_.looked_at() + most_improving;
+    schedules.look_on(most_improving);
     size_t unchanged = 0;  // kinds in a row
     for (size_t k = 0; unchanged < kinds_.size(); k = (k + 1) % kinds_.size()) {
       const size_t before = schedules.chosen()[k];
@@ -418,7 +419,8 @@ class BundlePlanner {
         if (chosen[k] == way) continue;
         chosen[k] = way;
         if (times_.least_ps(chosen) >= schedules.figures().totals.predicted_ps) continue;
-        consider(schedules, chosen);
+        if (times_.unlisted_pairs(chosen) <= most_listed)
+          schedules.improve({&plan_, &ranks_, &levels_}, chosen);
       }
       unchanged = schedules.chosen()[k] == before ? unchanged + 1 : 0;
     }
