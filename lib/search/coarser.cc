@@ -61,21 +61,37 @@ class IntoParts {
 
 }  // namespace
 
-Found CoarserForm::find(const PlanProblem& whole, int64_t below_ps, int64_t work_budget) const {
-  if (!whole.cut_at_levels) return {};
+PlanProblem CoarserForm::form_of(const PlanProblem& whole) const {
   auto coarse = make_problem(levels_, question_, *question_.request, target_, Cuts::of_ends);
   MESHPLAN_CHECK(coarse.has_value(), "a question fits with more sub-axes, but not with fewer");
   const IntoParts into(*coarse, whole);
   for (size_t group = 0; group < coarse->allowed.size(); ++group)
     coarse->allowed[group] = whole.allowed[into.mask(static_cast<uint16_t>(group))];
+  return *std::move(coarse);
+}
+
+Found CoarserForm::find(const PlanProblem& whole, int64_t below_ps, int64_t work_budget) const {
+  if (!whole.cut_at_levels) return {};
+  const PlanProblem coarse = form_of(whole);
   SearchOptions options;
   options.below_ps = below_ps;
   options.work_budget = work_budget;
-  Found found = find_cheapest(*coarse, options);
+  Found found = find_cheapest(coarse, options);
+  const IntoParts into(coarse, whole);
   for (Edge& edge : found.edges) edge = into.edge(edge);
   found.least_ps = 0;
   found.work += work::problem;
   return found;
+}
+
+LeastPeak CoarserForm::least_peak(const PlanProblem& whole, int64_t work_budget) const {
+  if (!whole.cut_at_levels) return {};
+  const PlanProblem coarse = form_of(whole);
+  LeastPeak least = meshplan::least_peak(coarse, work_budget);
+  whole.work += coarse.work + work::problem;
+  const IntoParts into(coarse, whole);
+  for (Edge& edge : least.edges) edge = into.edge(edge);
+  return least;
 }
 
 }  // namespace meshplan

@@ -22,8 +22,15 @@ class CoarserForm {
   // finds, as one of `whole`, the question with all its cuts. Nothing is proven of that question:
   // `least_ps` is 0.
   [[nodiscard]] Found find(const PlanProblem& whole, int64_t below_ps, int64_t work_budget) const;
+  // The plan of least peak of it, as one of `whole`, which may have more: a local step over a whole
+  // mesh dim is several there, with states between them. No bytes where nothing is cut at levels.
+  //
+  //     a 4, hosts of 2, S(0) -> P(sum)     at once 1/4 and all of it, in parts 1/2 and all of it
+  [[nodiscard]] LeastPeak least_peak(const PlanProblem& whole, int64_t work_budget) const;
 
  private:
+  [[nodiscard]] PlanProblem form_of(const PlanProblem& whole) const;
+
   PlanQuestion question_;
   const LevelMap& levels_;
   const State& target_;

@@ -124,11 +124,17 @@ class AskedProblem {
 
 // Looks for the plan of least peak where the search found none, with as much work as that or the
 // least share of a question's: it is the answer where it fits.
-LeastPeak find_least_peak(const PlanProblem& p, const PlanOptions& options, int64_t search_work,
-                          work::Budget& budget, Found& found) {
+LeastPeak find_least_peak(const PlanProblem& p, const CoarserForm& coarser,
+                          const PlanOptions& options, int64_t search_work, work::Budget& budget,
+                          Found& found) {
   const int64_t before = p.work;
   const int64_t least_work = options.work_budget / 100 * least_peak_percent;
-  LeastPeak least = least_peak(p, std::max(search_work, least_work));
+  const int64_t most_work = std::max(search_work, least_work);
+  LeastPeak least = least_peak(p, most_work);
+  LeastPeak coarse = coarser.least_peak(p, most_work);
+  const bool proven = least.proven && coarse.proven;
+  if (coarse.bytes < least.bytes) least = std::move(coarse);
+  least.proven = proven;
   budget.spend(p.work - before);
   if (p.peak_limit == INT64_MAX || least.bytes > p.peak_limit) return least;
   found.exists = true;
@@ -208,7 +214,8 @@ Result<StepList> plan_optimal(const PlanQuestion& question, const LevelMap& leve
     budget.spend(found.work + work::problem);
     // What limit would be enough with other sets declared is not told.
     if (!found.exists && search.below_ps == INT64_MAX && what_if.also_declared.empty())
-      least.add(find_least_peak(*problem, *question.options, search.work_budget, budget, found));
+      least.add(
+          find_least_peak(*problem, coarser, *question.options, search.work_budget, budget, found));
     shortcuts.add(found.shortcuts);
     least_ps = std::min(least_ps, found.least_ps);
     if (!found.exists || (best && !(found.cost < best_cost))) continue;

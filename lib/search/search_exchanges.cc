@@ -1,4 +1,5 @@
 // The exchanges that lead on from a state.
+#include <algorithm>
 #include <utility>
 
 #include "search/exchange_floor.h"
@@ -48,10 +49,8 @@ void Search::seed() {
     const auto priced = priced_exchange(p_.source, landing, way, most_ps, least_ps);
     if (!priced) continue;
     const Edge& edge = *priced;
-    // One exchange needs less memory than a plan of collectives that was found before and costs the
-    // same.
-    const bool wins_tie =
-        options_.hard && options_.known->exists && edge.phases == 1 && edge.cost == best_;
+    const bool wins_tie = options_.hard && options_.known->exists && edge.phases == 1 &&
+                          edge.cost == best_ && needs_less_than_best(edge);
     if (has_best_ && !(edge.cost < best_) && !wins_tie) continue;
     if (p_.peak_limit != INT64_MAX && peak_of(p_, p_.source, edge) > p_.peak_limit) continue;
     has_best_ = wanted_ = true;
@@ -59,6 +58,17 @@ void Search::seed() {
     best_edges_.assign(1, edge);
     make_partials(landing, best_edges_);
   }
+}
+
+// Memory, at its peak.
+bool Search::needs_less_than_best(const Edge& edge) const {
+  int64_t peak = 0;
+  SearchState at = p_.source;
+  for (const Edge& step : best_edges_) {
+    peak = std::max(peak, peak_of(p_, at, step));
+    at = step.to;
+  }
+  return peak_of(p_, p_.source, edge) < peak;
 }
 
 void Search::make_partials(SearchState at, std::vector<Edge>& edges) {
