@@ -190,6 +190,14 @@ def main():
     spec = record(capture, 64, [(many, "S(0) S(1)", half, "R S(0)")], meshes=(many, half))
     case.check(len([o for o in spec["meshes"] if "world" in o]) == 1, "64 to the first 32 is one universe")
     case.on(spec, 0, (range(64), range(32)), "64 to the first 32")
+    # The same from that mesh to itself: within a view all of its copies would do it, ranks 32 to 63 too, which asked for nothing.
+    spec = record(capture, 64, [(half, "S(0) S(1)", half, "R S(0)"), (many, "S(0) S(1)", many, "R S(0)")], meshes=(many, half))
+    entry = spec["redistributions"][0]
+    own = next(o for o in spec["meshes"] if o["name"] == entry["src_mesh"])
+    case.check(entry["src_mesh"] == entry["dst_mesh"] and own.get("world") == 32, f"the first 32 to themselves are a universe of 32: {own}")
+    case.on(spec, 0, (range(32), range(32)), "the first 32 to themselves")
+    case.on(spec, 1, (range(64), range(64)), "64 to themselves")
+    case.replay(spec, 64)
     # One root, on its own ranks.
     spec = record(capture, 16, inside=[(serve, "S(0) S(1)", "R R")])
     case.check(spec["mesh"].get("ranks") == list(range(8, 16)), f"the only mesh keeps its ranks: {spec.get('mesh')}")

@@ -261,6 +261,7 @@ def plans(on):
     refused("no place for more: float32[5] R on ranks (0, 1, 2, 3, 4) -> S(0)", lambda: meshplan.reshard(
         {**before, "more": laid_out(torch.ones(5), on["five"], [R()])}, {**after, "more": empty_like(torch.ones(5), on["serve"], [S(0)])}, plan=plan))
     refused("the plan's: leave them out", lambda: meshplan.reshard(before, after, plan=plan, max_staging_bytes=1))
+    refused("bundle 'nope' is one of a plan, which is not given", lambda: meshplan.reshard(before, after, bundle="nope"))
     refused("no bundle 'step', only sync", lambda: meshplan.reshard(before, after, plan=plan, bundle="step"))
     refused("the plan has no bundle", lambda: meshplan.reshard(before, after, plan=meshplan.plan({**spec, "bundles": []})))
 

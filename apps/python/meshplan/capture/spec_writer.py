@@ -177,9 +177,13 @@ class SpecWriter:
 
     def add_reshard(self, label: str, source, target, count: int, notes) -> None:
         (src, src_order), (dst, dst_order) = state_of(source), state_of(target)
+        src_mesh = self.meshes.name_on_its_ranks(source.mesh)
+        dst_mesh = self.meshes.name_on_its_ranks(target.mesh)
+        if src_mesh == dst_mesh:  # within one mesh every copy of it would do the same
+            src_mesh = dst_mesh = self.meshes.name_alone(source.mesh)
         entry = {
-            "src_mesh": self.meshes.name_on_its_ranks(source.mesh),
-            "dst_mesh": self.meshes.name_on_its_ranks(target.mesh),
+            "src_mesh": src_mesh,
+            "dst_mesh": dst_mesh,
             "tensor": tensor_of(source.shape, source.tensor_meta.dtype),
             "src": src,
             "dst": dst,

@@ -41,6 +41,7 @@ class Universes:
     def __init__(self, universes, world):
         self.names, self.writers, self.world = set(), [], world
         self.homes = {}  # ranks of a mesh -> the writer that has it on these ranks
+        self.alone = {}  # ranks of a mesh -> the writer that has these ranks and no others
         for ranks, dims in universes:
             self.writers.append(MeshWriter(ranks, dims, self.names))
 
@@ -74,6 +75,19 @@ class Universes:
                 return name
         writer = self.own(mesh)
         return writer.ensure(writer.dims_of(names, shape, ranks))
+
+    def name_alone(self, mesh):
+        """A mesh that is all of its universe, so that it has no copies: what moves on it alone
+        moves on no other ranks."""
+        names, shape, ranks = describe(mesh)
+        for writer in self.writers:
+            if writer.begins(ranks) and set(writer.ranks) == set(ranks):
+                with contextlib.suppress(NotCovered):
+                    return writer.ensure(writer.dims_of(names, shape, ranks))
+        key = tuple(ranks)
+        if key not in self.alone:
+            self.alone[key] = self.new(ranks, list(zip(names, shape)))
+        return self.alone[key].ensure(self.alone[key].dims_of(names, shape, ranks))
 
     def declare_flatten(self, root, name, mesh):
         """A flatten that a root knows under a name, as a dim or, where no dims make it up, a
