@@ -28,8 +28,10 @@ Problem check_mesh_dims(const Step& step, std::span<const int64_t> mesh_shape) {
       return "mesh_dims entry " + std::to_string(i) + " is not a part of the mesh";
     if (i == 0) continue;
     const SubAxis& last = step.mesh_dims[i - 1];
+    // Of a dim of size 1 nothing is left.
     if (sub_axis.mesh_dim < last.mesh_dim ||
-        (sub_axis.mesh_dim == last.mesh_dim && sub_axis.before < last.before * last.size)) {
+        (sub_axis.mesh_dim == last.mesh_dim &&
+         (last.size == 1 || sub_axis.before < last.before * last.size))) {
       return "mesh_dims entries " + std::to_string(i - 1) + " and " + std::to_string(i) +
              " are not in mesh order or overlap";
     }

@@ -275,6 +275,18 @@ TEST_CASE("an exchange between parts of a mesh dim that do not nest is accepted 
   CHECK(tally.wrong == 0);
 }
 
+TEST_CASE("a mesh dim of size 1 is listed once, as any other") {
+  const std::vector<int64_t> sizes{1, 4};
+  const std::vector<SubAxis> dims = whole_dims(sizes);
+  const State before{{{}, {dims[1]}}, {}};
+  const State after{{{dims[1]}, {}}, {}};
+  Step step = *step_between(Op::exchange, dims, before, after);
+  const std::vector<int64_t> shape{8, 8};
+  CHECK(!check_step(mesh_of(sizes), sizes, shape, before, step));
+  step.mesh_dims = {dims[0], dims[0], dims[1]};
+  CHECK(check_step(mesh_of(sizes), sizes, shape, before, step) == "mesh_dims entries 0 and 1 are not in mesh order or overlap");
+}
+
 TEST_CASE("two states are the same exactly where every rank holds the same box") {
   auto compare_states = [](const std::vector<int64_t>& sizes, const std::vector<SubAxis>& sub_axes, const std::vector<int64_t>& shape) {
     const std::vector<State> states = all_states(sub_axes, shape.size(), {});
