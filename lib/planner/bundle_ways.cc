@@ -21,7 +21,7 @@ constexpr int own_family = INT_MAX;
 void WayMaker::make(Kind& kind, bool lone) {
   PlannedRedistribution own = plan_.redistributions[kind.members.front()];
   if (plan_for_rounds(plan_, *levels_[own.request.src_mesh], own)) groups_.name_groups(own);
-  const bool runs = runs_in_rounds(own) && keeps_to_memory(own);
+  const bool runs = may_take(own) && runs_in_rounds(own) && keeps_to_memory(own);
   const bool moves = std::any_of(own.steps.begin(), own.steps.end(),
                                  [](const Step& step) { return !is_local(step.op); });
   if (moves && own.planner == PlannerKind::optimal) {
@@ -82,6 +82,12 @@ void WayMaker::add_gathering_ways(Kind& kind, const PlanQuestion& asked) {
   kind.gathers_end = kind.ways.size();
 }
 
+bool WayMaker::may_take(const PlannedRedistribution& planned) const {
+  return ways_ == Ways::all ||
+         std::none_of(planned.steps.begin(), planned.steps.end(),
+                      [](const Step& step) { return step.op == Op::exchange; });
+}
+
 // Bytes that a rank holds between its steps, the most of any, after each but the last.
 std::vector<int64_t> WayMaker::bytes_between(const PlannedRedistribution& planned) const {
   const Request& request = planned.request;
@@ -121,6 +127,7 @@ void WayMaker::add_way(Kind& kind, StepList list, Room room) {
   PlannedRedistribution planned = plan_.redistributions[kind.members.front()];
   planned.steps = std::move(list.steps);
   planned.dst = std::move(list.dst);
+  if (!may_take(planned)) return;
   if (room == Room::for_messages && !leaves_room_for_messages(planned)) return;
   if (plan_.options.max_memory_bytes > 0)
     price_redistribution(planned, plan_.meshes, *levels_[planned.request.src_mesh]);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/bundle_kind.h"
+#include "planner/bundles.h"
 #include "planner/plan_groups.h"
 #include "search/exchange_plans.h"
 
@@ -17,8 +18,8 @@ class WayMaker {
  public:
   // All of it stays where it is. `levels`: of every mesh of the members.
   WayMaker(const Plan& plan, const BundleRequest& bundle, PlanGroups& groups,
-           const MeshLevels& levels)
-      : plan_(plan), bundle_(bundle), groups_(groups), levels_(levels) {}
+           const MeshLevels& levels, Ways ways)
+      : plan_(plan), bundle_(bundle), groups_(groups), levels_(levels), ways_(ways) {}
 
   // Exchanges first, at once in both cuts, then those that gather; the plan for itself last, where
   // rounds can run it. `lone`: it is one tensor, and all of the bundle.
@@ -30,6 +31,7 @@ class WayMaker {
                 Room room);
   void add_gathering_ways(Kind& kind, const PlanQuestion& asked);
   void add_way(Kind& kind, StepList list, Room room);
+  [[nodiscard]] bool may_take(const PlannedRedistribution& planned) const;
   [[nodiscard]] bool leaves_room_for_messages(const PlannedRedistribution& planned) const;
   [[nodiscard]] std::vector<int64_t> bytes_between(const PlannedRedistribution& planned) const;
   [[nodiscard]] bool keeps_to_memory(const PlannedRedistribution& planned) const;
@@ -38,6 +40,7 @@ class WayMaker {
   const BundleRequest& bundle_;
   PlanGroups& groups_;
   const MeshLevels& levels_;
+  Ways ways_;
 };
 
 }  // namespace meshplan

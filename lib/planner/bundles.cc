@@ -48,10 +48,11 @@ constexpr size_t many_steps = 3;
 
 class BundlePlanner {
  public:
-  BundlePlanner(Plan& plan, const BundleRequest& bundle, PlanGroups& groups, int64_t most)
+  BundlePlanner(Plan& plan, const BundleRequest& bundle, PlanGroups& groups,
+                const BundleEffort& effort)
       : plan_(plan),
         bundle_(bundle),
-        most_(most),
+        effort_(effort),
         groups_(groups),
         ranks_(make_rank_table(plan.meshes)),
         levels_(plan.meshes.meshes.size()),
@@ -71,9 +72,9 @@ class BundlePlanner {
     alone_ps_ = planned.alone_ps;
     const BundleBounds bounds = bundle_bounds(plan_, bundle_);
     bound_ps_ = bounds.ps;
-    WayMaker maker(plan_, bundle_, groups_, levels_);
+    WayMaker maker(plan_, bundle_, groups_, levels_, effort_.ways);
     for (Kind& kind : kinds_) maker.make(kind, kinds_.size() == 1 && kind.tensors == 1);
-    BundleSchedules schedules(bundle_, kinds_, counter_, close_ps(), most_);
+    BundleSchedules schedules(bundle_, kinds_, counter_, close_ps(), effort_.most);
     const Status found = choose(schedules);
     least_staging_ = schedules.least_staging();
     if (!found && !schedules.take_least(asked.max_staging_bytes)) return found.error();
@@ -468,7 +469,7 @@ class BundlePlanner {
 
   Plan& plan_;
   const BundleRequest& bundle_;
-  int64_t most_;  // that one schedule is counted of
+  const BundleEffort& effort_;
   PlanGroups& groups_;
   RankTable ranks_;
   std::vector<std::unique_ptr<LevelMap>> levels_;  // by mesh; those of the members
@@ -484,10 +485,10 @@ class BundlePlanner {
 }  // namespace
 
 TriedBundle try_bundle(Plan& plan, const BundleRequest& asked, PlanGroups& groups, int64_t staging,
-                       int64_t most) {
+                       const BundleEffort& effort) {
   BundleRequest bundle = asked;
   bundle.max_staging_bytes = staging;
-  BundlePlanner planner(plan, bundle, groups, most);
+  BundlePlanner planner(plan, bundle, groups, effort);
   auto planned = planner.answer(asked);
   return {std::move(planned), planner.least_staging(), planner.looked_at()};
 }

@@ -19,6 +19,14 @@
 
 namespace meshplan {
 
+// Ways of a bundle's kinds: any, or those that exchange nothing.
+enum class Ways : uint8_t { all, of_collectives };
+// What may be tried.
+struct BundleEffort {
+  int64_t most = 0;  // that one schedule is counted of, as most_counted is
+  Ways ways = Ways::all;
+};
+
 struct TriedBundle {
   Result<PlannedBundle> planned;
   // Of the rounds that were tried and keep to the messages, bytes; nullopt: none do.
@@ -26,9 +34,9 @@ struct TriedBundle {
   int64_t looked_at = 0;  // pairs of ranks of parts of rounds, and ranks in rounds
 };
 // By the rounds that are tried where `staging` bytes are allowed, and where none of them fit by
-// those that need least, if that is no more than is asked for; of each no more is counted than
-// `most` (most_counted). Members of what is planned become what it runs.
+// those that need least, if that is no more than is asked for. Members of what is planned become
+// what it runs.
 [[nodiscard]] TriedBundle try_bundle(Plan& plan, const BundleRequest& asked, PlanGroups& groups,
-                                     int64_t staging, int64_t most);
+                                     int64_t staging, const BundleEffort& effort);
 
 }  // namespace meshplan

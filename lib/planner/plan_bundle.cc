@@ -16,10 +16,12 @@ namespace {
 // What is tried with this limit leads to little staging, and is the same whatever the bundle
 // allows.
 constexpr int64_t narrowest_staging = 1;
-// Where a proof refuses a schedule, others are counted of so many times less, while that is more
-// than the least.
-constexpr int64_t fewer = 8;
-constexpr int64_t least_counted = most_counted / (fewer * fewer);
+// Where a proof refuses a schedule, others are counted of less, and at last such that have no pairs
+// of ranks.
+constexpr BundleEffort efforts[] = {{most_counted, Ways::all},
+                                    {most_counted / 8, Ways::all},
+                                    {most_counted / 64, Ways::all},
+                                    {most_counted, Ways::of_collectives}};
 
 }  // namespace
 
@@ -41,21 +43,20 @@ std::vector<PlanFailure> refused_bundles(const MeshTable& meshes,
 
 namespace {
 
-// Of schedules that are counted of no more than `most`.
 Result<PlannedBundle> plan_within(Plan& plan, const BundleRequest& bundle, PlanGroups& groups,
-                                  int64_t most) {
+                                  const BundleEffort& effort) {
   const int64_t allowed = bundle.max_staging_bytes;
-  TriedBundle tried = try_bundle(plan, bundle, groups, allowed, most);
+  TriedBundle tried = try_bundle(plan, bundle, groups, allowed, effort);
   if (tried.planned || !tried.least_staging) return std::move(tried.planned);
   if (allowed == narrowest_staging) return needs_staging(bundle, *tried.least_staging);
-  TriedBundle narrow = try_bundle(plan, bundle, groups, narrowest_staging, most);
+  TriedBundle narrow = try_bundle(plan, bundle, groups, narrowest_staging, effort);
   if (narrow.planned) return std::move(narrow.planned);
   const int64_t least = *tried.least_staging;
   const int64_t enough = narrow.least_staging.value_or(least);
   if (least >= enough) return needs_staging(bundle, enough);
   BundleRequest raised = bundle;
   raised.max_staging_bytes = least;
-  const bool fits = try_bundle(plan, raised, groups, least, most).planned.ok();
+  const bool fits = try_bundle(plan, raised, groups, least, effort).planned.ok();
   return needs_staging(bundle, fits ? least : enough);
 }
 
@@ -90,8 +91,8 @@ Result<PlannedBundle> plan_bundle(Plan& plan, const BundleRequest& bundle, PlanG
                                   const BundleProof& proof) {
   const Alone alone(plan, bundle);
   Status refused = Done{};  // by the first proof
-  for (int64_t most = most_counted; most >= least_counted; most /= fewer) {
-    auto planned = plan_within(plan, bundle, groups, most);
+  for (const BundleEffort& effort : efforts) {
+    auto planned = plan_within(plan, bundle, groups, effort);
     if (!planned) return refused ? planned.error() : refused.error();
     const Status proven = proof(*planned);
     if (proven) return planned;

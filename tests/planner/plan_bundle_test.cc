@@ -98,7 +98,7 @@ TEST_CASE("far too little staging is planned for, or refused, by so many pairs o
   const auto tried = [&](int64_t staging) {
     Plan plan = apart;
     PlanGroups groups(table);
-    return try_bundle(plan, {"sync", {0, 1, 2, 3}, 1, staging, 1024}, groups, staging, most_counted);
+    return try_bundle(plan, {"sync", {0, 1, 2, 3}, 1, staging, 1024}, groups, staging, {most_counted});
   };
   // 1.7 billion pairs were looked at for a tenth of a percent less.
   const TriedBundle fits = tried(1'041'024);
@@ -143,6 +143,26 @@ TEST_CASE("a bundle whose proof takes too much is planned once more, of what its
   CHECK(none.error().message == "too much, 1");
   CHECK(asked == 3);
   for (size_t i = 0; i < requests.size(); ++i) CHECK(never.redistributions[i].steps.list() == apart.redistributions[i].steps.list());
+}
+
+TEST_CASE("a bundle whose proof refuses all that exchanges goes by collectives alone, where those do it") {
+  const MeshTable table = one_root({{"a", 512}});
+  const std::vector<Request> requests{request_of(table, "w", {1024}, "S(0)", "R", 1)};
+  Plan plan = planned(table, *topology_preset("h100"), requests, {});
+  int asked = 0;
+  PlanGroups groups(table);
+  const auto made = plan_bundle(plan, {"sync", {0}, 1, 1 << 20, 1024}, groups, [&](const PlannedBundle& bundle) -> Status {
+    ++asked;
+    for (const BundleRound& round : bundle.rounds) {
+      if (round.op == Op::exchange) return environment("too many pairs");
+    }
+    return Done{};
+  });
+  REQUIRE(made.ok());
+  CHECK(asked == 4);
+  REQUIRE(made->rounds.size() == 1);
+  CHECK(made->rounds.front().op == Op::all_gather);
+  CHECK(std::as_const(plan.redistributions.front().steps).list().size() == 1);
 }
 
 }  // namespace meshplan
