@@ -106,7 +106,7 @@ Status BundleSchedules::consider(const WayQuestion& question, const std::vector<
   if (!wants_more() || other_is_far_slower_) return considered;
   const auto second = consider_in(other, chosen);
   if (!second) return considered;
-  if (first) {
+  if (first && std::max(*first, *second) < INT64_MAX) {
     const auto [less, more] = std::minmax(*first, *second);
     other_is_far_slower_ = more - less > less / far_slower_part;
   }

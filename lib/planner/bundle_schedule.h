@@ -46,7 +46,7 @@ class BundleSchedules {
   // Each kind through its own buckets, by all choices that were not tried so: a rank meets fewer
   // others in each round, and messages share their staging with no other kind's.
   void consider_apart();
-  // A choice that is nearly the best so far, by what that does.
+  // Another choice in the buckets of the best so far, shared or its kinds' own.
   void improve(const WayQuestion& question, const std::vector<size_t>& chosen);
 
   [[nodiscard]] bool found() const { return found_; }

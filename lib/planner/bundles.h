@@ -7,8 +7,9 @@
 //     3. choice    ways whose bytes together load the busiest rank least, as if all overlapped
 //     4. rounds    as few as staging and messages allow; more where steps overlap and that pays
 //     5. the best  of the chosen ways, all at once, and every kind's plan for itself; where that is
-//                  far from the bound kind by kind by any way whose schedule takes less; no other
-//                  choice is tried once counting has taken seconds
+//                  far from the bound kind by kind by any way whose schedule takes less, and each
+//                  kind in rounds of its own; no other choice is tried once counting has taken
+//                  seconds
 #pragma once
 
 #include <optional>
