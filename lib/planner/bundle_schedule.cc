@@ -93,9 +93,8 @@ Error needs_messages(const BundleRequest& bundle, int64_t messages) {
 }
 
 Status BundleSchedules::consider(const WayQuestion& question, const std::vector<size_t>& chosen) {
-  list(question, chosen);
   const Buckets likely = best_in_;
-  const auto first = consider_in(likely, chosen);
+  const auto first = consider_in(question, likely, chosen);
   Status considered = first ? Status(Done{}) : first.error();
   if (kinds_.size() == 1) return considered;
   if (!is_short()) {
@@ -104,7 +103,7 @@ Status BundleSchedules::consider(const WayQuestion& question, const std::vector<
   }
   const Buckets other = likely == Buckets::shared ? Buckets::own_alike : Buckets::shared;
   if (!wants_more() || other_is_far_slower_) return considered;
-  const auto second = consider_in(other, chosen);
+  const auto second = consider_in(question, other, chosen);
   if (!second) return considered;
   if (first && std::max(*first, *second) < INT64_MAX) {
     const auto [less, more] = std::minmax(*first, *second);
@@ -113,29 +112,26 @@ Status BundleSchedules::consider(const WayQuestion& question, const std::vector<
   return Done{};
 }
 
-void BundleSchedules::consider_apart() {
+void BundleSchedules::consider_apart(const WayQuestion& question) {
   for (const std::vector<size_t>& chosen : apart_later_) {
     bool listed = true;  // and still so: long lists are forgotten
     for (size_t k = 0; k < kinds_.size(); ++k) listed = listed && kinds_[k].ways[chosen[k]].listed;
     for (const Buckets own : {Buckets::own_alike, Buckets::own}) {
       if (!wants_more()) return;
-      if (listed) (void)consider_in(own, chosen);
+      if (listed) (void)consider_in(question, own, chosen);
     }
   }
 }
 
 void BundleSchedules::improve(const WayQuestion& question, const std::vector<size_t>& chosen) {
-  list(question, chosen);
-  (void)consider_in(best_in_, chosen);
-}
-
-void BundleSchedules::list(const WayQuestion& question, const std::vector<size_t>& chosen) {
-  for (size_t k = 0; k < kinds_.size(); ++k) list_way(question, kinds_[k].ways[chosen[k]]);
+  (void)consider_in(question, best_in_, chosen);
 }
 
 // Gives what the first that fits takes, in ps; INT64_MAX where it was considered before.
-Result<int64_t> BundleSchedules::consider_in(Buckets buckets, const std::vector<size_t>& chosen) {
+Result<int64_t> BundleSchedules::consider_in(const WayQuestion& question, Buckets buckets,
+                                             const std::vector<size_t>& chosen) {
   if (!considered_.insert({buckets, chosen}).second) return INT64_MAX;
+  for (size_t k = 0; k < kinds_.size(); ++k) list_way(question, kinds_[k].ways[chosen[k]]);
   RoundLimits limits;
   if (buckets != Buckets::shared) limits.messages_a_round = 0;
   limits.alike = buckets == Buckets::own_alike;

@@ -45,7 +45,7 @@ class BundleSchedules {
   Status consider(const WayQuestion& question, const std::vector<size_t>& chosen);
   // Each kind through its own buckets, by all choices that were not tried so: a rank meets fewer
   // others in each round, and messages share their staging with no other kind's.
-  void consider_apart();
+  void consider_apart(const WayQuestion& question);
   // Another choice in the buckets of the best so far, shared or its kinds' own.
   void improve(const WayQuestion& question, const std::vector<size_t>& chosen);
 
@@ -69,8 +69,8 @@ class BundleSchedules {
  private:
   // Of kinds; of each its own, as many as fit or all of about as many bytes.
   enum class Buckets : uint8_t { shared, own, own_alike };
-  void list(const WayQuestion& question, const std::vector<size_t>& chosen);
-  Result<int64_t> consider_in(Buckets buckets, const std::vector<size_t>& chosen);
+  Result<int64_t> consider_in(const WayQuestion& question, Buckets buckets,
+                              const std::vector<size_t>& chosen);
   Result<int64_t> consider_within(const std::vector<size_t>& chosen, RoundLimits fitting);
   void consider_beside(const std::vector<size_t>& chosen, RoundLimits limits);
   void consider_ahead(const std::vector<size_t>& chosen, RoundLimits limits);

@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "planner/bundle_kind.h"
-#include "planner/bundles.h"
 #include "planner/plan_groups.h"
 #include "search/exchange_plans.h"
 
 namespace meshplan {
+
+// Any, or those that exchange nothing.
+enum class Ways : uint8_t { all, of_collectives };
 
 class WayMaker {
  public:

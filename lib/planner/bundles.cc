@@ -339,7 +339,7 @@ class BundlePlanner {
       return schedules.found() ? schedules.figures().totals.predicted_ps : INT64_MAX;
     };
     const int64_t together_ps = found_ps();
-    schedules.consider_apart();
+    schedules.consider_apart(question());
     if (found_ps() < together_ps) improve(schedules);
     if (schedules.found()) return Done{};
     // Of ways whose exchanges move nothing whole messages say nothing.
@@ -371,7 +371,7 @@ class BundlePlanner {
     Status last = Done{};
     std::vector<std::pair<int64_t, size_t>> long_to_list;  // pairs, choice
     const auto consider_it = [&](const std::vector<size_t>& chosen) {
-      const Status tried = schedules.consider({&plan_, &ranks_, &levels_}, chosen);
+      const Status tried = schedules.consider(question(), chosen);
       if (!tried) last = tried;
     };
     for (size_t i = 0; i < choices.size(); ++i) {
@@ -402,9 +402,12 @@ class BundlePlanner {
 
   // A choice that is not too long to list.
   void consider(BundleSchedules& schedules, const std::vector<size_t>& chosen) {
-    if (times_.unlisted_pairs(chosen) <= most_listed)
-      (void)schedules.consider({&plan_, &ranks_, &levels_}, chosen);
+    if (is_soon_listed(chosen)) (void)schedules.consider(question(), chosen);
   }
+  bool is_soon_listed(const std::vector<size_t>& chosen) {
+    return times_.unlisted_pairs(chosen) <= most_listed;
+  }
+  [[nodiscard]] WayQuestion question() const { return {&plan_, &ranks_, &levels_}; }
 
   // Kind by kind any way whose schedule takes less, while some does and not too much was looked at:
   // how waves fill, and what limits allow, only a schedule tells.
@@ -420,8 +423,7 @@ class BundlePlanner {
         if (chosen[k] == way) continue;
         chosen[k] = way;
         if (times_.least_ps(chosen) >= schedules.figures().totals.predicted_ps) continue;
-        if (times_.unlisted_pairs(chosen) <= most_listed)
-          schedules.improve({&plan_, &ranks_, &levels_}, chosen);
+        if (is_soon_listed(chosen)) schedules.improve(question(), chosen);
       }
       unchanged = schedules.chosen()[k] == before ? unchanged + 1 : 0;
     }

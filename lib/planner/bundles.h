@@ -16,12 +16,11 @@
 
 #include "base/result.h"
 #include "plan/plan.h"
+#include "planner/bundle_ways.h"
 #include "planner/plan_groups.h"
 
 namespace meshplan {
 
-// Ways of a bundle's kinds: any, or those that exchange nothing.
-enum class Ways : uint8_t { all, of_collectives };
 // What may be tried.
 struct BundleEffort {
   int64_t most = 0;  // that one schedule is counted of, as most_counted is

@@ -25,9 +25,9 @@ using BundleProof = std::function<Status(const PlannedBundle& planned)>;
 
 // The plan's redistributions are planned each for itself; those of the bundle's members become
 // what the bundle runs. It is none that is refused, and it is proven: where its rounds are too many
-// for that, by schedules of fewer. Errors (no_plan): a tensor that does not fit the staging, a
-// round that does not fit the messages, whatever is tried; or that of the first proof. Law: with
-// the staging that an error names the bundle has a plan.
+// for that, by schedules of fewer, at last of collectives alone. Errors (no_plan): a tensor that
+// does not fit the staging, a round that does not fit the messages, whatever is tried; or that of
+// the first proof. Law: with the staging that an error names the bundle has a plan.
 [[nodiscard]] Result<PlannedBundle> plan_bundle(Plan& plan, const BundleRequest& bundle,
                                                 PlanGroups& groups, const BundleProof& proof);
 

@@ -49,6 +49,7 @@ void Search::seed() {
     const auto priced = priced_exchange(p_.source, landing, way, most_ps, least_ps);
     if (!priced) continue;
     const Edge& edge = *priced;
+    // Of plans that were found before and cost the same the one of less memory.
     const bool wins_tie = options_.hard && options_.known->exists && edge.phases == 1 &&
                           edge.cost == best_ && needs_less_than_best(edge);
     if (has_best_ && !(edge.cost < best_) && !wins_tie) continue;
@@ -60,7 +61,6 @@ void Search::seed() {
   }
 }
 
-// Memory, at its peak.
 bool Search::needs_less_than_best(const Edge& edge) const {
   int64_t peak = 0;
   SearchState at = p_.source;

@@ -118,6 +118,7 @@ class Search {
   // The plan of slices alone, the sub-axis of the lowest number first; false where there is none.
   bool slice_to_target();
 
+  // Memory, at its peak, as a plan by itself.
   [[nodiscard]] bool needs_less_than_best(const Edge& edge) const;
   // Plans known without search: one exchange, or one in two phases, then local steps.
   void seed();

@@ -95,7 +95,8 @@ def reshard(before: Tensors, after: Tensors, plan: Optional[PlanLike] = None,
     if plan is not None and (max_staging_bytes, topology) != (None, None):
         raise ValueError("max_staging_bytes and topology are the plan's: leave them out")
     if plan is None and bundle is not None:
-        raise ValueError(f"bundle {bundle!r} is one of a plan, which is not given: give it as plan=")
+        raise ValueError(f"bundle {bundle!r} is one of a plan, which is not given: give it as "
+                         "plan=")
     limit = STAGING_BYTES if max_staging_bytes is None else max_staging_bytes
     if _only_recorded(pairs, limit) or not pairs:
         return Resharded(len(pairs))

@@ -41,7 +41,6 @@ class Universes:
     def __init__(self, universes, world):
         self.names, self.writers, self.world = set(), [], world
         self.homes = {}  # ranks of a mesh -> the writer that has it on these ranks
-        self.alone = {}  # ranks of a mesh -> the writer that has these ranks and no others
         for ranks, dims in universes:
             self.writers.append(MeshWriter(ranks, dims, self.names))
 
@@ -65,29 +64,28 @@ class Universes:
     def name_on_its_ranks(self, mesh):
         """A mesh of which just this copy takes part: a root, or one end of a redistribution from
         mesh to mesh."""
-        names, shape, ranks = describe(mesh)
-        for writer in [self.home(mesh), *self.writers]:
-            if writer is None or not writer.begins(ranks):
-                continue
-            with contextlib.suppress(NotCovered):
-                name = writer.ensure(writer.dims_of(names, shape, ranks))
-                self.homes.setdefault(tuple(ranks), writer)
-                return name
-        writer = self.own(mesh)
-        return writer.ensure(writer.dims_of(names, shape, ranks))
+        found = self.named_by([self.home(mesh), *self.writers], mesh)
+        if found is None:
+            return self.named_by([self.own(mesh)], mesh)[1]
+        self.homes.setdefault(tuple(flat_ranks(mesh)), found[0])
+        return found[1]
 
     def name_alone(self, mesh):
         """A mesh that is all of its universe, so that it has no copies: what moves on it alone
         moves on no other ranks."""
+        ranks = set(flat_ranks(mesh))
+        found = self.named_by([w for w in self.writers if set(w.ranks) == ranks], mesh)
+        return (found or self.named_by([self.universe_of(mesh)], mesh))[1]
+
+    @staticmethod
+    def named_by(writers, mesh):
+        """The first of the writers that has the mesh on its ranks, and its name there."""
         names, shape, ranks = describe(mesh)
-        for writer in self.writers:
-            if writer.begins(ranks) and set(writer.ranks) == set(ranks):
+        for writer in writers:
+            if writer is not None and writer.begins(ranks):
                 with contextlib.suppress(NotCovered):
-                    return writer.ensure(writer.dims_of(names, shape, ranks))
-        key = tuple(ranks)
-        if key not in self.alone:
-            self.alone[key] = self.new(ranks, list(zip(names, shape)))
-        return self.alone[key].ensure(self.alone[key].dims_of(names, shape, ranks))
+                    return writer, writer.ensure(writer.dims_of(names, shape, ranks))
+        return None
 
     def declare_flatten(self, root, name, mesh):
         """A flatten that a root knows under a name, as a dim or, where no dims make it up, a
@@ -98,12 +96,17 @@ class Universes:
             self.name(mesh)
 
     def own(self, mesh):
-        """A new universe of the ranks of a mesh: it covers a root that no other universe does."""
+        """A new universe that is home to a mesh: it covers a root that no other universe does."""
+        writer = self.universe_of(mesh)
+        self.homes[tuple(writer.ranks)] = writer
+        return writer
+
+    def universe_of(self, mesh):
+        """A new universe of the ranks of a mesh."""
         names, shape, ranks = describe(mesh)
         if len(set(ranks)) != len(ranks):
             raise NotCovered(f"ranks {ranks[:8]} of a mesh are not distinct")
-        self.homes[tuple(ranks)] = self.new(ranks, list(zip(names, shape)))
-        return self.homes[tuple(ranks)]
+        return self.new(ranks, list(zip(names, shape)))
 
     def group(self, label, ranks):
         """The mesh of a communicator outside of DTensor: every copy of it does the same."""
